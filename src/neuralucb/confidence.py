@@ -1,0 +1,75 @@
+"""γ_t, the scale of the confidence interval: constant, theoretical (Algorithm 1) or self-normalised (Algorithm 3)."""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+__all__ = ["Assumptions", "Confidence", "constant", "self_normalised", "theoretical"]
+
+Number: TypeAlias = float | jax.Array
+Confidence: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
+"""rounds t, log(det Z_t / det λI) -> γ_t"""
+
+
+class Assumptions(NamedTuple):
+    """What the analysis takes as known about the rewards, and the constants it does not give."""
+
+    noise_bound: Number = 1.0
+    """ν: the noise is ν-sub-Gaussian."""
+    failure: Number = 0.1
+    """δ: the probability with which the interval may fail."""
+    norm: Number = 1.0
+    """S: bound on the reward function's norm, S ≥ sqrt(2 hᵀH⁻¹h)."""
+    constants: tuple[Number, Number, Number] = (1.0, 1.0, 1.0)
+    """C_1, C_2, C_3: absolute constants that the paper leaves unnamed."""
+
+
+def constant(exploration: Number) -> Confidence:
+    """γ_t = γ, as in the paper's experiments."""
+    return lambda rounds, log_det: jnp.asarray(exploration, dtype=jnp.float32)
+
+
+def self_normalised(assumed: Assumptions, *, ridge: Number) -> Confidence:
+    """γ_t = ν sqrt(log(det Z_t / det λI) - 2 log δ) + √λ S (NeuralUCB_0; Abbasi-Yadkori et al. 2011, Theorem 2)."""
+
+    def gamma(rounds: jax.Array, log_det: jax.Array) -> jax.Array:
+        nu, delta, s = (jnp.asarray(value, dtype=jnp.float64) for value in assumed[:3])
+        return nu * jnp.sqrt(log_det.astype(jnp.float64) - 2 * jnp.log(delta)) + _sqrt(ridge) * s
+
+    return gamma
+
+
+def theoretical(
+    assumed: Assumptions, *, ridge: Number, width: int, depth: int, step_size: Number, steps: int | str
+) -> Confidence:
+    """γ_t of Algorithm 1, line 13, with its three unnamed constants as parameters.
+
+        γ_t = sqrt(1 + C_1 c t^{7/6} λ^{-7/6} L⁴) · (ν sqrt(log(det Z_t / det λI) + C_2 c L⁴ t^{5/3} λ^{-1/6} - 2 log δ) + √λ S)
+              + (λ + C_3 t L) · [(1 - ηmλ)^{J/2} sqrt(t/λ) + c L^{7/2} t^{5/3} λ^{-5/3} (1 + sqrt(t/λ))],   c = m^{-1/6} sqrt(log m)
+
+    At practical widths it is astronomically large. That is the formula, and it is not hidden.
+    """
+
+    def gamma(rounds: jax.Array, log_det: jax.Array) -> jax.Array:
+        nu, delta, s, lam, eta, c1, c2, c3 = (
+            jnp.asarray(value, dtype=jnp.float64) for value in (*assumed[:3], ridge, step_size, *assumed.constants)
+        )
+        t = rounds.astype(jnp.float64)
+        j = t if steps == "t" else jnp.float64(steps)
+        m, depth_ = jnp.float64(width), jnp.float64(depth)
+        c = m ** (-1 / 6) * jnp.sqrt(jnp.log(m))
+        inflation = jnp.sqrt(1 + c1 * c * depth_**4 * (t / lam) ** (7 / 6))
+        evidence = log_det.astype(jnp.float64) + c2 * c * depth_**4 * t ** (5 / 3) * lam ** (-1 / 6) - 2 * jnp.log(delta)
+        optimisation = (1 - eta * m * lam) ** (j / 2) * jnp.sqrt(t / lam)
+        linearisation = c * depth_**3.5 * (t / lam) ** (5 / 3) * (1 + jnp.sqrt(t / lam))
+        return inflation * (nu * jnp.sqrt(evidence) + jnp.sqrt(lam) * s) + (lam + c3 * t * depth_) * (
+            optimisation + linearisation
+        )
+
+    return gamma
+
+
+def _sqrt(value: Number) -> jax.Array:
+    return jnp.sqrt(jnp.asarray(value, dtype=jnp.float64))

@@ -1,0 +1,52 @@
+"""A trained network with the design matrix of its gradients: NeuralUCB's estimator (Zhou et al. 2020, Algorithm 1)."""
+
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from neuralucb.designs import Design
+from neuralucb.history import History
+from neuralucb.networks import Network
+from neuralucb.policy import Context, Estimator, Info, Prediction
+from neuralucb.training import Train
+
+__all__ = ["STARTS", "Neural", "neural"]
+
+STARTS = ("initial", "warm")
+
+
+class Neural(NamedTuple):
+    """θ_t, θ_0, Z_t and t."""
+
+    params: Any
+    initial: Any
+    z: Any
+    rounds: jax.Array
+
+
+def neural(network: Network, design: Design, train: Train, *, start: Literal["initial", "warm"] = "initial") -> Estimator:
+    """Mean f(x; θ), width sqrt(gᵀZ⁻¹g/m), both at the θ of the last training; past gradients are never recomputed.
+
+    start  where TrainNN begins: `initial` at θ_0 as in the paper, `warm` at the last θ.
+    """
+
+    def init(key: jax.Array) -> Neural:
+        initial = network.init(key)
+        return Neural(initial, initial, design.init(), jnp.int32(0))
+
+    def predict(belief: Neural, context: Context) -> Prediction:
+        mean = network.apply(belief.params, context)
+        width = design.width(belief.z, network.tangent(belief.params, context))
+        return Prediction(mean, width.astype(mean.dtype), belief.rounds, design.log_det(belief.z))
+
+    def observe(belief: Neural, context: Context, reward: jax.Array) -> Neural:
+        gradient = network.tangent(belief.params, context)
+        return belief._replace(z=design.add(belief.z, gradient), rounds=belief.rounds + 1)
+
+    def learn(key: jax.Array, belief: Neural, history: History) -> tuple[Neural, Info]:
+        begin = belief.initial if start == "initial" else belief.params
+        params, info = train(key, network.apply, begin, belief.initial, history)
+        return belief._replace(params=params), info
+
+    return Estimator(init, predict, observe, learn, network.check)

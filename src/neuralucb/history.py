@@ -1,0 +1,60 @@
+"""What was observed: a record of fixed capacity, owned by whoever runs the policy, never by its belief."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+__all__ = ["History", "append", "empty", "total"]
+
+Sum = TypeVar("Sum")
+
+BLOCK = 256
+"""Rows summed at a time by `total`: large enough for matrix products, small enough not to waste the last block."""
+
+
+class History(NamedTuple):
+    """The first `count` rows of contexts and rewards are what was observed; the rest is room."""
+
+    contexts: Any
+    rewards: jax.Array
+    count: jax.Array
+    """A scalar that must be the same in all lanes of a `vmap`: loops over the history are bounded by it."""
+
+
+def empty(context: Any, *, capacity: int) -> History:
+    """A history with room for `capacity` observations of contexts shaped like the one given."""
+    contexts = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), context)
+    return History(contexts, jnp.zeros(capacity, jnp.float32), jnp.int32(0))
+
+
+def append(history: History, context: Any, reward: jax.Array) -> History:
+    """The history with one more observation. Beyond its capacity nothing is written; the caller provides the room."""
+    row = history.count
+    contexts = jax.tree.map(lambda rows, leaf: rows.at[row].set(leaf), history.contexts, context)
+    rewards = history.rewards.at[row].set(reward.astype(history.rewards.dtype))
+    return History(contexts, rewards, row + 1)
+
+
+def total(history: History, of: Callable[[Any, jax.Array, jax.Array], Sum]) -> Sum:
+    """Σ over the observed rows of `of(contexts, rewards, weights)`, block by block; weights are 0 for rows not observed.
+
+    Costs the rows observed, not the capacity.
+    """
+    capacity = history.rewards.shape[0]
+    size = min(BLOCK, capacity)
+
+    def block(index: jax.Array, so_far: Sum) -> Sum:
+        first = jnp.minimum(index * size, capacity - size)
+        rows = first + jnp.arange(size, dtype=jnp.int32)
+        fresh = (rows >= index * size) & (rows < history.count)
+        contexts = jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, first, size), history.contexts)
+        rewards = lax.dynamic_slice_in_dim(history.rewards, first, size)
+        return jax.tree.map(jnp.add, so_far, of(contexts, rewards, fresh.astype(rewards.dtype)))
+
+    first_rows = jax.tree.map(lambda leaf: leaf[:size], history.contexts)
+    shapes = jax.eval_shape(of, first_rows, history.rewards[:size], history.rewards[:size])
+    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return lax.fori_loop(jnp.int32(0), (history.count + size - 1) // size, block, zero)

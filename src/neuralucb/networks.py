@@ -1,0 +1,140 @@
+"""The paper's network f(x; θ) = √m W_L σ(W_{L-1} … σ(W_1 x)), its initialisations, and its gradient (Section 2)."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jax import random
+
+from neuralucb.designs import Outer
+
+__all__ = ["INITIALIZATIONS", "SCALINGS", "Network", "mlp"]
+
+SCALINGS = ("tangent", "standard")
+INITIALIZATIONS = ("paper", "symmetric", "gaussian")
+
+Weights: TypeAlias = tuple[jax.Array, ...]
+
+
+class Network(NamedTuple):
+    """Functions of parameters and one arm's context."""
+
+    init: Callable[[jax.Array], Any]
+    """key -> θ_0"""
+    apply: Callable[[Any, Any], jax.Array]
+    """θ, x -> f(x; θ)"""
+    tangent: Callable[[Any, Any], Any]
+    """θ, x -> g(x; θ)/√m, the one form in which the paper uses its gradient; a pytree of arrays and `Outer`"""
+    check: Callable[[Any], None]
+    """Raises ValueError for a context of the wrong shape."""
+
+
+def mlp(
+    dim: int,
+    *,
+    width: int = 20,
+    depth: int = 2,
+    initialization: str = "symmetric",
+    scaling: str = "tangent",
+    duplicate: bool = False,
+    dtype: Any = "float32",
+) -> Network:
+    """A ReLU network without biases for contexts of `dim` numbers; p = m·d + m²(L-2) + m parameters.
+
+    scaling        `tangent` has the factor √m of the paper; `standard` has none, and weights of size 1/√fan-in.
+    initialization `paper` and `symmetric` start as two halves that cancel, `gaussian` is NeuralUCB_0's.
+    duplicate      x becomes [x, x]/√2, which makes f(·; θ_0) = 0 for `paper`.
+
+    Departs from the paper in nothing with `paper`, `tangent` and `duplicate`.
+    """
+    _check_shape(dim, width, depth, initialization, scaling, duplicate)
+    inputs = 2 * dim if duplicate else dim
+    scale = jnp.sqrt(jnp.asarray(width, dtype=dtype)) if scaling == "tangent" else jnp.ones((), dtype=dtype)
+
+    def prepare(context: jax.Array) -> jax.Array:
+        x = context.astype(dtype)
+        return jnp.concatenate([x, x]) / jnp.sqrt(jnp.asarray(2, dtype=dtype)) if duplicate else x
+
+    def init(key: jax.Array) -> Weights:
+        keys = random.split(key, depth)
+        fans = [inputs] + [width] * (depth - 2)
+        hidden = [
+            _hidden(key_layer, width, fan, first=layer == 0, initialization=initialization, scaling=scaling)
+            for layer, (key_layer, fan) in enumerate(zip(keys[:-1], fans, strict=True))
+        ]
+        last = _last(keys[-1], width, initialization=initialization, scaling=scaling)
+        return tuple(weights.astype(dtype) for weights in (*hidden, last))
+
+    def apply(weights: Weights, context: jax.Array) -> jax.Array:
+        h = prepare(context)
+        for hidden in weights[:-1]:
+            h = jax.nn.relu(hidden @ h)
+        return scale * (weights[-1] @ h)
+
+    def tangent(weights: Weights, context: jax.Array) -> tuple[Any, ...]:
+        layers = [prepare(context)]
+        for hidden in weights[:-1]:
+            layers.append(jax.nn.relu(hidden @ layers[-1]))
+        gradient: list[Any] = [layers[-1]]
+        delta = weights[-1]
+        for hidden, below, above in zip(weights[-2::-1], layers[-2::-1], layers[:0:-1], strict=True):
+            delta = delta * (above > 0).astype(dtype)
+            gradient.append(Outer(delta, below))
+            delta = delta @ hidden
+        return tuple(reversed(gradient))
+
+    def check(context: Any) -> None:
+        shape = getattr(context, "shape", None)
+        if shape != (dim,):
+            raise ValueError(f"a context must be {dim} numbers, got {_describe(context)}; `dim` is set to {dim}.")
+
+    return Network(init, apply, tangent, check)
+
+
+def _hidden(
+    key: jax.Array, width: int, fan_in: int, *, first: bool, initialization: str, scaling: str
+) -> jax.Array:
+    """One hidden layer. Variances under `tangent`: 2/m for a layer in one piece, 4/m for one of two diagonal blocks."""
+    split = initialization == "paper" or (initialization == "symmetric" and not first)
+    rows = width // 2 if initialization != "gaussian" else width
+    columns = fan_in // 2 if split else fan_in
+    variance = 1 / columns if scaling == "standard" else (4 / width if split else 2 / width)
+    block = jnp.sqrt(jnp.float32(variance)) * random.normal(key, (rows, columns), dtype=jnp.float32)
+    if split:
+        zero = jnp.zeros_like(block)
+        return jnp.block([[block, zero], [zero, block]])
+    return jnp.concatenate([block, block]) if initialization == "symmetric" else block
+
+
+def _last(key: jax.Array, width: int, *, initialization: str, scaling: str) -> jax.Array:
+    """The output layer: (w, -w) with variance 2/m, or one piece with variance 1/m."""
+    if initialization == "gaussian":
+        return jnp.sqrt(jnp.float32(1 / width)) * random.normal(key, (width,), dtype=jnp.float32)
+    variance = 1 / width if scaling == "standard" else 2 / width
+    half = jnp.sqrt(jnp.float32(variance)) * random.normal(key, (width // 2,), dtype=jnp.float32)
+    return jnp.concatenate([half, -half])
+
+
+def _check_shape(dim: int, width: int, depth: int, initialization: str, scaling: str, duplicate: bool) -> None:
+    for name, value, least in (("dim", dim, 1), ("width", width, 1), ("depth", depth, 2)):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}.")
+    if initialization not in INITIALIZATIONS:
+        raise ValueError(f"initialization must be one of {', '.join(INITIALIZATIONS)}, got {initialization!r}.")
+    if scaling not in SCALINGS:
+        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
+    if initialization != "gaussian" and width % 2:
+        raise ValueError(
+            f"width must be even for initialization={initialization!r}, which builds two halves, got {width}; "
+            f"take {width + 1}, or initialization='gaussian'."
+        )
+    if initialization == "paper" and not duplicate and dim % 2:
+        raise ValueError(
+            f"dim must be even for initialization='paper', which splits a context into two halves, got {dim}; "
+            "take duplicate=True, or initialization='symmetric'."
+        )
+
+
+def _describe(value: Any) -> str:
+    return f"shape {value.shape}" if hasattr(value, "shape") else f"a {type(value).__name__}"

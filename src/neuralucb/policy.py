@@ -1,0 +1,135 @@
+"""The contract: one noun, four verbs. Every algorithm is a `Policy`; most are made by `policy(estimator, rule)`."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from neuralucb.history import History
+from neuralucb.precision import exact
+
+__all__ = ["Belief", "Choice", "Context", "Estimator", "Info", "Policy", "Prediction", "Rule", "policy"]
+
+Belief: TypeAlias = Any
+Context: TypeAlias = Any
+
+
+class Prediction(NamedTuple):
+    """What an estimator believes of K arms, and how much it has seen."""
+
+    mean: jax.Array
+    """[K] expected reward of each arm."""
+    width: jax.Array
+    """[K] width of the confidence interval, before its scale γ."""
+    rounds: jax.Array
+    """t, the number of observed rewards."""
+    log_det: jax.Array
+    """log(det Z_t / det λI), the information gathered so far."""
+
+
+class Choice(NamedTuple):
+    """The arm chosen, and why: mean, width and score of every arm."""
+
+    arm: jax.Array
+    mean: jax.Array
+    width: jax.Array
+    score: jax.Array
+    exploration: jax.Array
+    """γ, the scale that turned widths into scores; 0 for rules without one."""
+
+
+class Info(NamedTuple):
+    """What a person wants to see of one call to `learn`."""
+
+    loss: jax.Array
+    """Mean of (f(x) - r)²/2 over the history after training; NaN where nothing is trained."""
+    diverged: jax.Array
+    """Whether training produced NaN, infinity or an exploding loss."""
+
+
+class Select(Protocol):
+    def __call__(
+        self, key: jax.Array, belief: Belief, contexts: Context, available: jax.Array | None = None
+    ) -> Choice: ...
+
+
+class Policy(NamedTuple):
+    """init, select, observe, learn: pure functions over a belief, a pytree of fixed shape.
+
+    A context is a pytree for one arm; contexts are the same with a leading arm axis.
+    """
+
+    init: Callable[[jax.Array], Belief]
+    """key -> belief"""
+    select: Select
+    """key, belief, contexts, available -> Choice. Asking changes nothing."""
+    observe: Callable[[Belief, Context, jax.Array], Belief]
+    """belief, context, reward -> belief. Cheap, every round: Z, ridge sums."""
+    learn: Callable[[jax.Array, Belief, History], tuple[Belief, Info]]
+    """key, belief, history -> belief, Info. Costly, when the schedule says: TrainNN."""
+
+
+class Estimator(NamedTuple):
+    """A policy without its choice: predicts mean and width of one arm's context."""
+
+    init: Callable[[jax.Array], Belief]
+    predict: Callable[[Belief, Context], Prediction]
+    observe: Callable[[Belief, Context, jax.Array], Belief]
+    learn: Callable[[jax.Array, Belief, History], tuple[Belief, Info]]
+    check: Callable[[Context], None]
+    """Raises ValueError for a context of one arm that does not fit; sees shapes only."""
+
+
+Rule: TypeAlias = Callable[[jax.Array, Prediction, jax.Array], Choice]
+
+
+def policy(estimator: Estimator, rule: Rule) -> Policy:
+    """A policy that predicts with the estimator and chooses with the rule."""
+
+    def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array | None = None) -> Choice:
+        arms = _check_contexts(contexts, estimator.check)
+        prediction = jax.vmap(estimator.predict, (None, 0), Prediction(0, 0, None, None))(belief, contexts)
+        return rule(key, prediction, _check_available(available, arms))
+
+    def observe(belief: Belief, context: Context, reward: jax.Array) -> Belief:
+        estimator.check(context)
+        _check_finite("context", context)
+        _check_finite("reward", reward)
+        return estimator.observe(belief, context, jnp.asarray(reward))
+
+    return Policy(exact(estimator.init), exact(select), exact(observe), exact(estimator.learn))
+
+
+def _check_contexts(contexts: Context, check: Callable[[Context], None]) -> int:
+    """The number of arms, after the checks that a caller with bad input needs."""
+    leaves = jax.tree.leaves(contexts)
+    sizes = {jnp.shape(leaf)[0] if jnp.ndim(leaf) else None for leaf in leaves}
+    if len(sizes) != 1 or None in sizes or 0 in sizes:
+        shapes = ", ".join(str(jnp.shape(leaf)) for leaf in leaves)
+        raise ValueError(f"contexts must have a leading axis of arms, got shapes {shapes or 'of nothing'}.")
+    check(jax.eval_shape(lambda tree: jax.tree.map(lambda leaf: leaf[0], tree), contexts))
+    _check_finite("contexts", contexts)
+    (arms,) = sizes
+    assert arms is not None
+    return arms
+
+
+def _check_available(available: jax.Array | None, arms: int) -> jax.Array:
+    if available is None:
+        return jnp.ones(arms, dtype=bool)
+    available = jnp.asarray(available)
+    if available.shape != (arms,) or available.dtype != bool:
+        raise ValueError(
+            f"available must be {arms} booleans, one for each arm, got {available.dtype} of shape {available.shape}."
+        )
+    if not isinstance(available, jax.core.Tracer) and not available.any():
+        raise ValueError("available must allow at least one arm, got none.")
+    return available
+
+
+def _check_finite(name: str, tree: object) -> None:
+    """Refuse NaN and infinity where values can be seen; inside compiled code the simulation reports divergence."""
+    for leaf in jax.tree.leaves(tree):
+        if not isinstance(leaf, jax.core.Tracer) and not jnp.isfinite(leaf).all():
+            raise ValueError(f"{name} must be finite, got NaN or infinity; clean or drop such rows before they get here.")

@@ -1,0 +1,57 @@
+"""When to learn: a schedule outside the algorithm, such as every 50 rounds."""
+
+import re
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+__all__ = ["Phase", "Schedule", "learning_rounds", "read_schedule"]
+
+
+class Phase(NamedTuple):
+    """Learn after every `every` rounds, up to and including round `until` (None: to the end)."""
+
+    every: int
+    until: int | None = None
+
+
+Schedule: TypeAlias = tuple[Phase, ...]
+
+NAMED = {
+    "synthetic": (Phase(50),),
+    "real": (Phase(1, until=2000), Phase(100)),
+}
+"""What the paper says of its two sets of experiments, the second as its released code reads it."""
+
+
+def read_schedule(text: str) -> Schedule:
+    """A schedule from words: a name (`synthetic`, `real`), or phases such as `10:500,50:2000,100`.
+
+    The example learns every 10 rounds to 500, every 50 to 2000, and every 100 after.
+    """
+    if text in NAMED:
+        return NAMED[text]
+    phases = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?::\s*(\d+)\s*)?", part)
+        if match is None or int(match[1]) < 1:
+            raise ValueError(
+                f"schedule must be one of {', '.join(NAMED)}, or phases such as 10:500,50:2000,100 "
+                f"(every 10 rounds to 500, every 50 to 2000, every 100 after), got {text!r}."
+            )
+        phases.append(Phase(int(match[1]), int(match[2]) if match[2] else None))
+    ends = [phase.until for phase in phases]
+    if None in ends[:-1] or any(a >= b for a, b in zip(ends, ends[1:], strict=False) if a is not None and b is not None):
+        raise ValueError(f"schedule phases must end later and later, and only the last may be open, got {text!r}.")
+    return tuple(phases)
+
+
+def learning_rounds(schedule: Schedule, *, rounds: int) -> np.ndarray:
+    """The rounds, counted from 1, after which the policy learns, in order."""
+    chosen: list[int] = []
+    start = 0
+    for phase in schedule:
+        end = rounds if phase.until is None else min(phase.until, rounds)
+        chosen += [t for t in range(start + 1, end + 1) if t % phase.every == 0]
+        start = max(start, end)
+    return np.asarray(chosen, dtype=np.int32)

@@ -1,0 +1,118 @@
+"""Settings as data: a name in words, the paper's symbol, a default, a grid, and how to read a value safely."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["Setting", "choice", "flag", "integer", "number", "read_settings", "redefine", "steps"]
+
+
+class Setting(NamedTuple):
+    """One hyperparameter. A traced one is a number that a compiled run takes as input; others shape the program."""
+
+    name: str
+    symbol: str
+    default: Any
+    meaning: str
+    allowed: str
+    """What values it takes, in words."""
+    read: Callable[[Any], Any]
+    """A value, or the text of one, checked; raises ValueError without naming the setting."""
+    traced: bool
+    grid: tuple[Any, ...] = ()
+    """The values the paper searched."""
+
+
+def number(
+    name: str, symbol: str, default: float, meaning: str, *, above: float = -math.inf, least: float = -math.inf,
+    most: float = math.inf, grid: Sequence[float] = (),
+) -> Setting:
+    """A real number above `above`, at least `least` and at most `most`; traced, so that a grid compiles once."""
+    bounds = [f"> {above:g}"] * (above > -math.inf) + [f"≥ {least:g}"] * (least > -math.inf) + [f"≤ {most:g}"] * (most < math.inf)
+    allowed = " ".join(["a number", " and ".join(bounds)]).strip()
+
+    def read(value: Any) -> float:
+        try:
+            real = float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"must be {allowed}") from None
+        if isinstance(value, bool) or not math.isfinite(real) or real <= above or real < least or real > most:
+            raise ValueError(f"must be {allowed}")
+        return real
+
+    return Setting(name, symbol, default, meaning, allowed, read, True, tuple(grid))
+
+
+def integer(name: str, symbol: str, default: int, meaning: str, *, least: int = 1) -> Setting:
+    """A whole number, at least `least`."""
+    allowed = f"a whole number ≥ {least}"
+    return Setting(name, symbol, default, meaning, allowed, lambda value: _whole(value, least, allowed), False)
+
+
+def steps(default: int | str) -> Setting:
+    """J: a whole number, or "t" for as many steps as rounds observed."""
+    allowed = 'a whole number ≥ 1, or "t"'
+
+    def read(value: Any) -> int | str:
+        return "t" if value == "t" else _whole(value, 1, allowed)
+
+    return Setting("steps", "J", default, "training steps a call", allowed, read, False)
+
+
+def choice(name: str, symbol: str, default: str, meaning: str, *, options: Sequence[str]) -> Setting:
+    """One of a few words."""
+    allowed = "one of " + ", ".join(options)
+
+    def read(value: Any) -> str:
+        if value not in options:
+            raise ValueError(f"must be {allowed}")
+        return str(value)
+
+    return Setting(name, symbol, default, meaning, allowed, read, False)
+
+
+def flag(name: str, symbol: str, default: bool, meaning: str) -> Setting:
+    """true or false."""
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+    def read(value: Any) -> bool:
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() not in words:
+            raise ValueError("must be true or false")
+        return words[str(value).lower()]
+
+    return Setting(name, symbol, default, meaning, "true or false", read, False)
+
+
+def redefine(settings: Sequence[Setting], **changes: Mapping[str, Any]) -> tuple[Setting, ...]:
+    """The same settings with another default or grid for some, by name."""
+    return tuple(setting._replace(**changes.get(setting.name, {})) for setting in settings)
+
+
+def read_settings(settings: Sequence[Setting], given: Mapping[str, Any], *, of: str) -> dict[str, Any]:
+    """Every setting with its value: the given one, checked, or the default."""
+    known = {setting.name: setting for setting in settings}
+    for name, value in given.items():
+        if name not in known:
+            raise ValueError(f"{name} (given as {value!r}) is not a setting of {of}; it has: {', '.join(known) or 'none'}.")
+    return {name: read_value(setting, given[name]) if name in given else setting.default for name, setting in known.items()}
+
+
+def read_value(setting: Setting, value: Any) -> Any:
+    """One checked value; the error names the setting, its value and what is allowed."""
+    try:
+        return setting.read(value)
+    except ValueError as problem:
+        symbol = f" ({setting.symbol})" if setting.symbol else ""
+        raise ValueError(f"{setting.name}{symbol} {problem}, got {value!r}.") from None
+
+
+def _whole(value: Any, least: int, allowed: str) -> int:
+    try:
+        whole = int(str(value))
+    except ValueError:
+        raise ValueError(f"must be {allowed}") from None
+    if whole < least:
+        raise ValueError(f"must be {allowed}")
+    return whole
