@@ -1,0 +1,41 @@
+# demo, test and check work on a fresh machine: they make .venv when it is missing or out of date.
+PYTHON ?= python3
+BIN := .venv/bin
+export JAX_PLATFORMS ?= cpu
+SHELL := /bin/bash
+
+.PHONY: demo test test-slow check format clean
+
+demo: .venv/installed
+	$(BIN)/neuralucb demo --out demo
+
+test: .venv/installed-dev
+	$(BIN)/python -m pytest
+
+test-slow: .venv/installed-dev
+	$(BIN)/python -m pytest -m slow
+
+check: .venv/installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+format: .venv/installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv demo .cache .pytest_cache .mypy_cache .ruff_cache
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "neuralucb needs Python 3.11 or later; call make with PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[experiments]'
+	touch $@
+
+.venv/installed-dev: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@ .venv/installed

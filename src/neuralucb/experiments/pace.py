@@ -1,0 +1,40 @@
+"""Time left. A run with J = t slows down as it goes, so a straight line would promise too little."""
+
+import time
+
+import numpy as np
+
+__all__ = ["Pace"]
+
+
+class Pace:
+    """Fits elapsed = a·done + b·done² to what was seen so far, a and b not negative."""
+
+    def __init__(self) -> None:
+        self.started: float | None = None
+        self.seen: list[tuple[float, float]] = []
+
+    def left(self, done: int, whole: int) -> str:
+        """Time left in words, from rounds done and rounds in all."""
+        now = time.perf_counter()
+        if self.started is None:
+            self.started = now
+        self.seen.append((done / whole, now - self.started))
+        if done >= whole:
+            return "done"
+        if len(self.seen) < 4:
+            return "estimating"
+        share, elapsed = np.asarray(self.seen).T
+        seconds = max(0.0, _at_end(share - share[0], elapsed, 1 - share[0]) - elapsed[-1])
+        return f"{int(seconds // 60)}:{int(seconds % 60):02d} left"
+
+
+def _at_end(share: np.ndarray, elapsed: np.ndarray, end: float) -> float:
+    """Elapsed time at the end, by least squares with both coefficients kept from going negative."""
+    terms = np.stack([share, share**2], axis=1)
+    linear, quadratic = np.linalg.lstsq(terms, elapsed, rcond=None)[0]
+    if quadratic < 0 or linear < 0:
+        kept = 0 if quadratic < 0 else 1
+        only = terms[:, kept] @ elapsed / (terms[:, kept] @ terms[:, kept])
+        return float(only * end ** (kept + 1))
+    return float(linear * end + quadratic * end**2)

@@ -1,0 +1,50 @@
+"""Tables: final regret with its interval, for the terminal and as Markdown."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from neuralucb.experiments.results import Result
+
+__all__ = ["markdown", "terminal"]
+
+HEAD = ("algorithm", "problem", "seeds", "mean", "std", "95 % interval", "worst seed", "diverged")
+
+
+def terminal(results: Sequence[Result], *, title: str) -> Any:
+    """A rich table, one row a result."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for name in HEAD:
+        table.add_column(name, justify="left" if name in HEAD[:2] else "right", no_wrap=True)
+    for result in results:
+        cells = _cells(result)
+        if result.diverged:
+            cells[-1] = f"[red]{cells[-1]}[/red]"
+        table.add_row(*cells)
+    return table
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """The same table as Markdown text."""
+    rows = [HEAD, tuple("---" for _ in HEAD), *(_cells(result) for result in results)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
+def _cells(result: Result) -> list[str]:
+    summary = result.summary()
+    return [
+        result.algorithm,
+        result.problem,
+        str(len(result.seeds)),
+        _figure(summary.mean),
+        _figure(summary.std),
+        "–" if math.isnan(summary.low) else f"{_figure(summary.low)} to {_figure(summary.high)}",
+        _figure(float(result.final_regret.max())),
+        f"{result.diverged} of {len(result.seeds)}",
+    ]
+
+
+def _figure(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}"

@@ -1,0 +1,1 @@
+"""Slow float64 NumPy transcriptions of the papers' pseudo-code. They import nothing from the library."""
