@@ -137,17 +137,22 @@ def demo(
     rounds: Rounds = 2_000,
     seeds: Seeds = 4,
 ) -> None:
-    """NeuralUCB, Neural ε-greedy and LinUCB on h1, h2 and h3, at a reduced size: two minutes on two cores."""
+    """NeuralUCB, Neural ε-greedy and LinUCB on h1, h2 and h3, at a reduced size: a minute on two cores."""
     from neuralucb import experiments
 
-    names, problems = ["neural-ucb", "neural-epsilon-greedy", "lin-ucb"], ["h1", "h2", "h3"]
+    names = ["neural-ucb", "neural-epsilon-greedy", "lin-ucb"]
+    best_of_grid = {
+        "h1": {"step_size": 0.1, "exploration": 0.1},
+        "h2": {"step_size": 0.01, "exploration": 1},
+        "h3": {"step_size": 0.1, "exploration": 0.1},
+    }
     _prepare_folder(folder, unless=False)
     _cache_compilations()
     panels = []
-    with _progress([f"{problem} {name}" for problem in problems for name in names], quiet=False) as meter:
-        for problem in problems:
+    with _progress([f"{problem} {name}" for problem in best_of_grid for name in names], quiet=False) as meter:
+        for problem, settings in best_of_grid.items():
             meters = _prefixed(meter, problem)
-            panels.append(experiments.compare(problem, names, rounds=rounds, seeds=seeds, progress=meters, step_size=0.1))
+            panels.append(experiments.compare(problem, names, rounds=rounds, seeds=seeds, progress=meters, **settings))
     _show(panels, folder, "regret", title=f"final regret after {rounds} rounds (the paper plays 10 000)")
 
 

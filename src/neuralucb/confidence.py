@@ -6,6 +6,8 @@ from typing import NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from neuralucb.precision import require
+
 __all__ = ["Assumptions", "Confidence", "constant", "self_normalised", "theoretical"]
 
 Number: TypeAlias = float | jax.Array
@@ -35,6 +37,7 @@ def self_normalised(assumed: Assumptions, *, ridge: Number) -> Confidence:
     """γ_t = ν sqrt(log(det Z_t / det λI) - 2 log δ) + √λ S (NeuralUCB_0; Abbasi-Yadkori et al. 2011, Theorem 2)."""
 
     def gamma(rounds: jax.Array, log_det: jax.Array) -> jax.Array:
+        require("float64")
         nu, delta, s = (jnp.asarray(value, dtype=jnp.float64) for value in assumed[:3])
         return nu * jnp.sqrt(log_det.astype(jnp.float64) - 2 * jnp.log(delta)) + _sqrt(ridge) * s
 
@@ -53,6 +56,7 @@ def theoretical(
     """
 
     def gamma(rounds: jax.Array, log_det: jax.Array) -> jax.Array:
+        require("float64")
         nu, delta, s, lam, eta, c1, c2, c3 = (
             jnp.asarray(value, dtype=jnp.float64) for value in (*assumed[:3], ridge, step_size, *assumed.constants)
         )

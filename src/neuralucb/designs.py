@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from neuralucb.precision import require
+
 __all__ = ["Design", "Full", "Outer", "dense", "diagonal", "full", "none"]
 
 Number: TypeAlias = float | jax.Array
@@ -47,6 +49,7 @@ def full(size: int, *, ridge: Number, dtype: Any = "float64") -> Design:
     """
 
     def init() -> Full:
+        require(dtype)
         inverse = jnp.eye(size, dtype=dtype) / jnp.asarray(ridge, dtype=dtype)
         return Full(inverse, jnp.zeros((), dtype=dtype))
 
@@ -73,6 +76,7 @@ def diagonal(like: Any, *, ridge: Number, dtype: Any = "float32") -> Design:
     """
 
     def init() -> Any:
+        require(dtype)
         start = jnp.asarray(ridge, dtype=dtype)
         return jax.tree.map(lambda leaf: jnp.broadcast_to(start, leaf.shape), like)
 

@@ -50,11 +50,18 @@ def total(history: History, of: Callable[[Any, jax.Array, jax.Array], Sum]) -> S
         first = jnp.minimum(index * size, capacity - size)
         rows = first + jnp.arange(size, dtype=jnp.int32)
         fresh = (rows >= index * size) & (rows < history.count)
-        contexts = jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, first, size), history.contexts)
-        rewards = lax.dynamic_slice_in_dim(history.rewards, first, size)
+        contexts, rewards = jax.tree.map(
+            lambda leaf: _zero_unless(fresh, lax.dynamic_slice_in_dim(leaf, first, size)),
+            (history.contexts, history.rewards),
+        )
         return jax.tree.map(jnp.add, so_far, of(contexts, rewards, fresh.astype(rewards.dtype)))
 
     first_rows = jax.tree.map(lambda leaf: leaf[:size], history.contexts)
     shapes = jax.eval_shape(of, first_rows, history.rewards[:size], history.rewards[:size])
     zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
     return lax.fori_loop(jnp.int32(0), (history.count + size - 1) // size, block, zero)
+
+
+def _zero_unless(rows: jax.Array, leaf: jax.Array) -> jax.Array:
+    """Room holds anything, NaN included, which a weight of 0 would not silence."""
+    return jnp.where(rows.reshape(-1, *[1] * (leaf.ndim - 1)), leaf, jnp.zeros_like(leaf))

@@ -35,7 +35,7 @@ def mlp(
     *,
     width: int = 20,
     depth: int = 2,
-    initialization: str = "symmetric",
+    initialization: str = "gaussian",
     scaling: str = "tangent",
     duplicate: bool = False,
     dtype: Any = "float32",

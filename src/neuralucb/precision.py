@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 
-__all__ = ["exact"]
+__all__ = ["exact", "require"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -15,30 +15,29 @@ R = TypeVar("R")
 def exact(function: Callable[P, R]) -> Callable[P, R]:
     """The same function, with float64 available while it runs.
 
-    JAX decides on 64-bit types when a loop is batched, not when its body is written. A float64 belief traced by someone
-    else's `jit`, `vmap` or `scan` would therefore be truncated in silence; that is refused here.
+    Only where it runs at once: JAX settles on types again when it batches and lowers a traced function, so inside
+    someone's `jit` or `vmap` the caller must have made float64 available; without it a float64 belief is refused.
     """
 
     @wraps(function)
     def with_float64(*args: P.args, **kwargs: P.kwargs) -> R:
         if jax.config.jax_enable_x64:
             return function(*args, **kwargs)
+        leaves = jax.tree.leaves((args, kwargs))
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+            for leaf in leaves:
+                require(getattr(leaf, "dtype", None))
+            return function(*args, **kwargs)
         with jax.enable_x64(True):
-            result = function(*args, **kwargs)
-        if _is_traced((args, kwargs)) and _has_float64((args, kwargs, result)):
-            raise ValueError(
-                "a float64 belief is being traced while 64-bit types are off, and JAX would truncate it; put the "
-                "compiled function and its call inside `with jax.enable_x64(True):`, or build the policy with "
-                "design_precision='float32'."
-            )
-        return result
+            return function(*args, **kwargs)
 
     return with_float64
 
 
-def _is_traced(tree: object) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
-
-
-def _has_float64(tree: object) -> bool:
-    return any(getattr(leaf, "dtype", None) == "float64" for leaf in jax.tree.leaves(tree))
+def require(dtype: Any) -> None:
+    """Raise ValueError, with the cure, where JAX would silently turn float64 into float32."""
+    if str(dtype) == "float64" and not jax.config.jax_enable_x64:
+        raise ValueError(
+            "float64 is asked for inside a compiled function while JAX's 64-bit types are off, and JAX would truncate "
+            "it; compile and call it inside `with jax.enable_x64(True):`, or take design_precision='float32'."
+        )

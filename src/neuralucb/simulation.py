@@ -51,14 +51,17 @@ class Simulation(NamedTuple):
 
 
 def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule) -> tuple[Trace, Belief]:
-    """One whole run: its trace and its final belief. Pure; compile it with `jit`, batch it with `vmap`."""
+    """One whole run: its trace and its final belief. Pure; compile it with `jit`, batch it with `vmap`.
 
-    def whole() -> tuple[Trace, Belief]:
+    Compiled by you, a policy with a float64 design needs `with jax.enable_x64(True):` around compiling and calling.
+    """
+
+    def whole(key: jax.Array) -> tuple[Trace, Belief]:
         run = prepare(policy, problem, rounds=rounds, schedule=schedule)
         end = run.advance(key, run.begin(key), 0, len(run.ends))
         return end.trace, end.belief
 
-    return exact(whole)()
+    return exact(whole)(key)
 
 
 def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule) -> Simulation:

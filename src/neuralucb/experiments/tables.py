@@ -8,14 +8,14 @@ from neuralucb.experiments.results import Result
 
 __all__ = ["markdown", "terminal"]
 
-HEAD = ("algorithm", "problem", "seeds", "mean", "std", "95 % interval", "worst seed", "diverged")
+HEAD = ("algorithm", "problem", "mean", "std", "95 % interval", "worst", "diverged")
 
 
 def terminal(results: Sequence[Result], *, title: str) -> Any:
     """A rich table, one row a result."""
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=title, title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0))
     for name in HEAD:
         table.add_column(name, justify="left" if name in HEAD[:2] else "right", no_wrap=True)
     for result in results:
@@ -37,7 +37,6 @@ def _cells(result: Result) -> list[str]:
     return [
         result.algorithm,
         result.problem,
-        str(len(result.seeds)),
         _figure(summary.mean),
         _figure(summary.std),
         "–" if math.isnan(summary.low) else f"{_figure(summary.low)} to {_figure(summary.high)}",

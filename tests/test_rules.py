@@ -1,0 +1,82 @@
+"""Rules: ties, masks, chance, and scores that are not numbers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from neuralucb.confidence import Assumptions, constant, self_normalised, theoretical
+from neuralucb.policy import Prediction
+from neuralucb.precision import exact
+from neuralucb.rules import best_arm, epsilon_greedy, ucb
+from tests.reference import neural_ucb
+
+ALL = jnp.ones(4, dtype=bool)
+DRAWS = 4000
+
+
+def frequencies(choose, available=ALL, draws=DRAWS):
+    arms = jax.jit(jax.vmap(lambda key: choose(key, available)))(jax.random.split(jax.random.key(3), draws))
+    return np.bincount(np.asarray(arms), minlength=4) / draws
+
+
+def is_uniform(shares, over):
+    """Within five standard errors of uniform over these arms, and nothing elsewhere."""
+    expected = 1 / len(over)
+    error = np.sqrt(expected * (1 - expected) / DRAWS)
+    others = [arm for arm in range(4) if arm not in over]
+    return bool(np.abs(shares[over] - expected).max() <= 5 * error) and not shares[others].any()
+
+
+def prediction(mean):
+    return Prediction(jnp.asarray(mean, jnp.float32), jnp.ones(4, jnp.float32), jnp.int32(1), jnp.float32(0))
+
+
+def test_ties_are_broken_at_random():
+    assert is_uniform(frequencies(lambda key, able: best_arm(key, jnp.float32([1, 0, 1, 1]), able)), [0, 2, 3])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_not_finite_never_win_and_never_become_arm_0_for_ever(bad):
+    assert is_uniform(frequencies(lambda key, able: best_arm(key, jnp.float32([bad] * 4), able)), [0, 1, 2, 3])
+    assert is_uniform(frequencies(lambda key, able: best_arm(key, jnp.float32([bad, -5, bad, bad]), able)), [1])
+
+
+def test_an_arm_that_is_not_available_is_never_chosen():
+    able = jnp.asarray([False, True, True, False])
+    assert is_uniform(frequencies(lambda key, able: best_arm(key, jnp.float32([9, 1, 1, 9]), able), able), [1, 2])
+    rule = epsilon_greedy(1.0)
+    assert is_uniform(frequencies(lambda key, able: rule(key, prediction([9, 1, 0, 9]), able).arm, able), [1, 2])
+
+
+def test_epsilon_greedy_with_epsilon_1_is_uniform_and_with_less_is_not():
+    def shares(epsilon):
+        rule = epsilon_greedy(epsilon)
+        return frequencies(lambda key, able: rule(key, prediction([0, 1, 2, 3]), able).arm)
+
+    assert is_uniform(shares(1.0), [0, 1, 2, 3])
+    assert not is_uniform(shares(0.8), [0, 1, 2, 3])  # the control: the same test must tell 0.8 from 1
+    assert shares(0.0)[3] == 1
+
+
+def test_ucb_adds_the_scaled_width():
+    choice = ucb(constant(2.0))(jax.random.key(0), prediction([0, 1, 2, 3])._replace(width=jnp.float32([5, 0, 0, 0])), ALL)
+    assert choice.arm == 0
+    assert choice.score[0] == 10
+    assert choice.exploration == 2
+
+
+@pytest.mark.parametrize("t", [0, 1, 100])
+def test_the_theoretical_scale_is_the_formula(t):
+    values = {"m": 20, "L": 3, "lam": 0.7, "nu": 0.4, "delta": 0.05, "S": 2.0, "eta": 1e-3, "C": (0.5, 2.0, 3.0)}
+    expected = neural_ucb.gamma(t, 4.2, J=t, **values)
+    ours = theoretical(
+        Assumptions(0.4, 0.05, 2.0, (0.5, 2.0, 3.0)), ridge=0.7, width=20, depth=3, step_size=1e-3, steps="t"
+    )
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(ours(jnp.int32(t), jnp.float64(4.2)), expected, rtol=1e-12)
+
+
+def test_the_self_normalised_scale_is_the_formula():
+    ours = exact(self_normalised(Assumptions(0.4, 0.05, 2.0), ridge=0.7))(jnp.int32(3), jnp.float32(4.0))
+    np.testing.assert_allclose(ours, 0.4 * np.sqrt(4 - 2 * np.log(0.05)) + np.sqrt(0.7) * 2, rtol=1e-12)

@@ -1,0 +1,30 @@
+"""Schedules: when to learn."""
+
+import pytest
+
+from neuralucb.schedules import learning_rounds, read_schedule
+
+
+@pytest.mark.parametrize(
+    ("text", "rounds", "expected"),
+    [
+        ("50", 200, [50, 100, 150, 200]),
+        ("synthetic", 120, [50, 100]),
+        ("2:4,3:9,5", 20, [2, 4, 6, 9, 10, 15, 20]),
+        ("1:3", 10, [1, 2, 3]),
+        ("100", 10, []),
+    ],
+)
+def test_phases_say_when_to_learn(text, rounds, expected):
+    assert list(learning_rounds(read_schedule(text), rounds=rounds)) == expected
+
+
+def test_the_real_schedule_is_every_round_to_2000_and_every_100_after():
+    chosen = list(learning_rounds(read_schedule("real"), rounds=2300))
+    assert chosen == [*range(1, 2001), 2100, 2200, 2300]
+
+
+@pytest.mark.parametrize("text", ["", "0", "a", "5:", "-1", "50,10:20", "10:500,5:100", "1.5"])
+def test_what_is_no_schedule_is_refused(text):
+    with pytest.raises(ValueError, match="schedule"):
+        read_schedule(text)

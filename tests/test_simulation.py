@@ -1,0 +1,129 @@
+"""Whole runs: equal to playing by hand, fair to all algorithms, honest about divergence."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from neuralucb import build
+from neuralucb.algorithms import ALGORITHMS
+from neuralucb.history import append, empty
+from neuralucb.precision import exact
+from neuralucb.problems import synthetic
+from neuralucb.schedules import read_schedule
+from neuralucb.simulation import prepare, simulate
+
+WORLD = synthetic("h1", dim=4, arms=3)
+SMALL = {"width": 4, "steps": 3, "batch_size": 4}
+
+
+def whole(seed, bandit, *, rounds=25, schedule="10", world=WORLD):
+    with jax.enable_x64(True):
+        run = jax.jit(lambda key: simulate(key, bandit, world, rounds=rounds, schedule=read_schedule(schedule)))
+        return run(jax.random.key(seed))
+
+
+def test_a_run_is_what_playing_by_hand_gives():
+    bandit = build("neural-ucb", dim=4, **SMALL)
+    trace, belief = simulate(jax.random.key(2), bandit, WORLD, rounds=25, schedule=read_schedule("10"))
+    world_key, rounds_key, init_key, select_key, learn_key = jax.random.split(jax.random.key(2), 5)
+    world, by_hand = WORLD.init(world_key), bandit.init(init_key)
+    record = empty(np.zeros(4, np.float32), capacity=25)
+    learn = exact(jax.jit(bandit.learn))  # float64 around the compiled function, not inside it
+    for t in range(25):
+        now = WORLD.draw(jax.random.fold_in(rounds_key, t), world, jnp.int32(t))
+        arm = bandit.select(jax.random.fold_in(select_key, t), by_hand, now.contexts).arm
+        assert arm == trace.arm[t]
+        assert_allclose(trace.regret[t], now.expected.max() - now.expected[arm], rtol=1e-5, atol=1e-6)
+        reward = now.expected[arm] + now.noise
+        by_hand = bandit.observe(by_hand, now.contexts[arm], reward)
+        record = append(record, now.contexts[arm], reward)
+        if (t + 1) % 10 == 0:
+            by_hand, _ = learn(jax.random.fold_in(learn_key, t + 1), by_hand, record)
+    for ours, theirs in zip(jax.tree.leaves(belief), jax.tree.leaves(by_hand), strict=True):
+        assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_the_same_seed_gives_every_algorithm_the_same_problem_contexts_and_noise():
+    """Seen from inside: each algorithm's world is equal, and rounds depend on seed and round alone."""
+    worlds = []
+    for name in ALGORITHMS:
+        own = {setting.name for setting in ALGORITHMS[name].settings}
+        bandit = build(name, dim=4, **{key: value for key, value in SMALL.items() if key in own})
+        run = prepare(bandit, WORLD, rounds=5, schedule=read_schedule("10"))
+        state = exact(run.begin)(jax.random.key(11))
+        worlds.append(state.world)
+    for world in worlds[1:]:
+        jax.tree.map(assert_array_equal, worlds[0], world)
+
+
+@pytest.mark.parametrize("name", ["neural-ucb", "neural-epsilon-greedy"])
+def test_divergence_is_marked_and_does_not_become_arm_0_for_ever(name):
+    bandit = build(name, dim=4, width=20, step_size=50.0, steps=30)
+    trace, _ = whole(0, bandit, rounds=200)
+    assert trace.diverged_at == 10
+    shares = np.bincount(np.asarray(trace.arm[20:]), minlength=3) / 180
+    assert np.abs(shares - 1 / 3).max() < 5 * np.sqrt(2 / 9 / 180)
+
+
+def test_a_sound_run_is_not_marked():
+    trace, _ = whole(0, build("neural-ucb", dim=4, **SMALL))
+    assert trace.diverged_at == 0
+    assert np.isfinite(trace.loss)
+
+
+@pytest.mark.parametrize("schedule", ["10", "7", "100", "1:5,10"])
+def test_pieces_give_what_the_whole_gives(schedule):
+    bandit = build("neural-ucb", dim=4, **SMALL)
+    trace, _ = whole(1, bandit, schedule=schedule)
+    run = prepare(bandit, WORLD, rounds=25, schedule=read_schedule(schedule))
+    with jax.enable_x64(True):
+        advance = jax.jit(run.advance)
+        state = jax.jit(run.begin)(jax.random.key(1))
+        for segment in range(len(run.ends)):
+            state = advance(jax.random.key(1), state, np.int32(segment), np.int32(segment + 1))
+    assert run.ends[-1] == 25
+    assert_array_equal(state.trace.arm, trace.arm)
+
+
+def test_rounds_below_one_are_refused():
+    with pytest.raises(ValueError, match="rounds must be at least 1, got 0"):
+        prepare(build("lin-ucb", dim=4), WORLD, rounds=0, schedule=read_schedule("10"))
+
+
+def test_a_float64_belief_is_not_truncated_by_someone_elses_compiler():
+    bandit = build("lin-ucb", dim=4)
+    belief = bandit.init(jax.random.key(0))
+    with pytest.raises(ValueError, match="enable_x64"):
+        jax.jit(bandit.select)(jax.random.key(0), belief, jnp.ones((3, 4), jnp.float32))
+    with jax.enable_x64(True):
+        jax.jit(bandit.select)(jax.random.key(0), belief, jnp.ones((3, 4), jnp.float32))
+    float32 = build("lin-ucb", dim=4, design_precision="float32")
+    jax.jit(float32.select)(jax.random.key(0), float32.init(jax.random.key(0)), jnp.ones((3, 4), jnp.float32))
+
+
+def test_a_linear_network_has_lin_ucbs_widths():
+    """With one output layer in use (inputs kept positive, first layer frozen as the identity) g/√m is the context."""
+    from neuralucb.designs import full
+    from neuralucb.estimators import ridge
+    from neuralucb.estimators.neural import neural
+    from neuralucb.networks import Network
+    from neuralucb.training import sgd
+
+    linear = Network(
+        init=lambda key: jnp.zeros(4, jnp.float32),
+        apply=lambda weights, context: weights @ context,
+        tangent=lambda weights, context: context,
+        check=lambda context: None,
+    )
+    train = sgd(step_size=0.1, steps=1, batch_size=1, pull=0.0)
+    ours = neural(linear, full(4, ridge=0.7), train)
+    theirs = ridge(4, full(4, ridge=0.7), features=lambda context: context, check=lambda context: None)
+    with jax.enable_x64(True):
+        a, b = ours.init(jax.random.key(0)), theirs.init(jax.random.key(0))
+        for seed in range(20):
+            x = jax.random.normal(jax.random.key(seed), (4,), jnp.float32)
+            assert_allclose(ours.predict(a, x).width, theirs.predict(b, x).width, rtol=1e-6)
+            assert_allclose(ours.predict(a, x).log_det, theirs.predict(b, x).log_det, rtol=1e-12)
+            a, b = ours.observe(a, x, jnp.float32(1)), theirs.observe(b, x, jnp.float32(1))
