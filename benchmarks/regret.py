@@ -1,6 +1,6 @@
 """Final regret over the paper's grids, one JSON line a setting, written as they come.
 
-    python benchmarks/regret.py neural-ucb h1 --rounds 10000 --seeds 10 --set initialization=paper --out results.jsonl
+python benchmarks/regret.py neural-ucb h1 --rounds 10000 --seeds 10 --set initialization=paper --out results.jsonl
 """
 
 import argparse
@@ -18,7 +18,9 @@ def main() -> None:
     parser.add_argument("problem")
     parser.add_argument("--rounds", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="fixed settings, instead of their grid")
+    parser.add_argument(
+        "--set", nargs="*", default=[], metavar="NAME=VALUE", help="fixed settings, instead of their grid"
+    )
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
     fixed = dict(item.split("=", 1) for item in options.set)

@@ -44,7 +44,9 @@ def regret(name, seeds, **traced):
             synthetic("h1", dim=DIM, arms=ARMS), rounds=ROUNDS, schedule=read_schedule("10"),
         )[0]  # fmt: skip
 
-    return jax.jit(jax.vmap(one))(np.asarray(seeds, np.uint32), {k: jnp.asarray(v, jnp.float32) for k, v in traced.items()})
+    return jax.jit(jax.vmap(one))(
+        np.asarray(seeds, np.uint32), {k: jnp.asarray(v, jnp.float32) for k, v in traced.items()}
+    )
 
 
 def defaults(name):

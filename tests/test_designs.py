@@ -14,7 +14,9 @@ SIZE = 12
 
 def gradients(count, *, rank=SIZE):
     generator = np.random.default_rng(0)
-    return (generator.normal(size=(count, rank)) @ generator.normal(size=(rank, SIZE)) / np.sqrt(rank)).astype(np.float32)
+    return (generator.normal(size=(count, rank)) @ generator.normal(size=(rank, SIZE)) / np.sqrt(rank)).astype(
+        np.float32
+    )
 
 
 @exact

@@ -25,7 +25,9 @@ def test_expected_rewards_are_the_papers_functions():
         world, drawn = rounds(synthetic(name, dim=5), 3)
         a, A = np.asarray(world.a, np.float64), np.asarray(world.A, np.float64)
         for contexts, expected in zip(drawn.contexts, drawn.expected, strict=True):
-            assert_allclose(expected, [formula(np.asarray(x, np.float64), a, A) for x in contexts], rtol=1e-4, atol=1e-5)
+            assert_allclose(
+                expected, [formula(np.asarray(x, np.float64), a, A) for x in contexts], rtol=1e-4, atol=1e-5
+            )
 
 
 def test_contexts_are_uniform_in_the_unit_ball():

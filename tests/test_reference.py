@@ -58,7 +58,8 @@ def play(precision, tolerance, *, design, depth, regularization, confidence="con
         scale = 0.5
         if confidence == "theoretical":
             scale = neural_ucb.gamma(
-                t, paper.log_det(), m=WIDTH, L=depth, lam=regularization, nu=1.0, delta=0.1, S=1.0, eta=STEP_SIZE, J=STEPS
+                t, paper.log_det(), m=WIDTH, L=depth,
+                lam=regularization, nu=1.0, delta=0.1, S=1.0, eta=STEP_SIZE, J=STEPS,
             )  # fmt: skip
         choice = select(jax.random.key(t), belief, contexts[t])
         upper = paper.upper(double(contexts[t].astype(np.float64)), scale)

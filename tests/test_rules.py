@@ -60,7 +60,9 @@ def test_epsilon_greedy_with_epsilon_1_is_uniform_and_with_less_is_not():
 
 
 def test_ucb_adds_the_scaled_width():
-    choice = ucb(constant(2.0))(jax.random.key(0), prediction([0, 1, 2, 3])._replace(width=jnp.float32([5, 0, 0, 0])), ALL)
+    choice = ucb(constant(2.0))(
+        jax.random.key(0), prediction([0, 1, 2, 3])._replace(width=jnp.float32([5, 0, 0, 0])), ALL
+    )
     assert choice.arm == 0
     assert choice.score[0] == 10
     assert choice.exploration == 2

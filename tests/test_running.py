@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from neuralucb import compare, run, run_grid
-from neuralucb.experiments import running
+from neuralucb.experiments import program
 from neuralucb.experiments.pace import Pace, _at_end
 from neuralucb.experiments.results import interval
 
@@ -22,13 +22,13 @@ GRID = {"dim": [4], "width": [4], "steps": [3], "batch_size": [4]}
 def compilations(monkeypatch):
     """Counts the programs built for lanes."""
     built = []
-    start = running._Program.__init__
+    start = program.Program.__init__
 
     def counted(self, *args):
         built.append(args)
         start(self, *args)
 
-    monkeypatch.setattr(running._Program, "__init__", counted)
+    monkeypatch.setattr(program.Program, "__init__", counted)
     return built
 
 
@@ -50,7 +50,7 @@ def test_a_grid_of_shapes_compiles_once_a_shape_and_keeps_its_order(compilations
 
 @pytest.mark.parametrize("group", [1, 2, 3, 5])
 def test_a_seed_gives_the_same_run_in_any_company(monkeypatch, group):
-    monkeypatch.setattr(running, "_group", lambda lanes, lane_bytes: (group, 2))
+    monkeypatch.setattr(program, "_group", lambda lanes, lane_bytes: (group, 2))
     result = run("lin-ucb", "h3", rounds=40, seeds=5, dim=4)
     alone = run("lin-ucb", "h3", rounds=40, seeds=[3], dim=4)
     assert_allclose(result.regret[3], alone.regret[0], rtol=1e-5)

@@ -15,7 +15,7 @@ from neuralucb.settings import read_settings
         ({"exploration": -0.1}, r"exploration \(γ\) must be a number ≥ 0, got -0.1"),
         ({"exploration": "nan"}, "exploration"),
         ({"step_size": "fast"}, r"step_size \(η\) must be a number > 0, got 'fast'"),
-        ({"steps": "T"}, 'steps .* or "t", got \'T\''),
+        ({"steps": "T"}, "steps .* or \"t\", got 'T'"),
         ({"steps": 0}, "steps"),
         ({"width": 2.5}, "width .* whole number ≥ 1, got 2.5"),
         ({"depth": 1}, "depth .* ≥ 2, got 1"),

@@ -52,9 +52,7 @@ def find_algorithm(name: str) -> Algorithm:
     return ALGORITHMS[name]
 
 
-REGULARIZATION = number(
-    "regularization", "λ", 1.0, "ridge in Z_0 and pull towards θ_0", above=0, grid=(0.1, 1, 10)
-)
+REGULARIZATION = number("regularization", "λ", 1.0, "ridge in Z_0 and pull towards θ_0", above=0, grid=(0.1, 1, 10))
 EXPLORATION = number("exploration", "γ", 0.1, "scale of the confidence interval", least=0, grid=(0.01, 0.1, 1, 10))
 EPSILON = number("epsilon", "ε", 0.01, "probability of a random arm", least=0, most=1, grid=(0.001, 0.01, 0.1, 0.2))
 

@@ -11,7 +11,9 @@ try:
     import typer
     from rich.console import Console
 except ImportError as missing:  # the core installs without them
-    raise SystemExit(f"{missing.name} is missing: pip install 'neuralucb[experiments]' brings the command line.") from None
+    raise SystemExit(
+        f"{missing.name} is missing: pip install 'neuralucb[experiments]' brings the command line."
+    ) from None
 
 if TYPE_CHECKING:
     from neuralucb.experiments import Result
@@ -93,7 +95,14 @@ def run(
     _cache_compilations()
     with _progress([algorithm], quiet=as_json) as meter:
         result = experiments.run(
-            algorithm, problem, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule, progress=meter(algorithm), **given
+            algorithm,
+            problem,
+            rounds=rounds,
+            seeds=seeds,
+            preset=preset,
+            schedule=schedule,
+            progress=meter(algorithm),
+            **given,
         )
     if as_json:
         print(json.dumps(result.as_json(), allow_nan=False))
@@ -117,7 +126,9 @@ def compare(
     from neuralucb import experiments
     from neuralucb.algorithms import ALGORITHMS
 
-    names = list(ALGORITHMS) if algorithms == "all" else [name.strip() for name in algorithms.split(",") if name.strip()]
+    names = (
+        list(ALGORITHMS) if algorithms == "all" else [name.strip() for name in algorithms.split(",") if name.strip()]
+    )
     given = _read_set(settings)
     _prepare_folder(folder, unless=as_json)
     _cache_compilations()
@@ -141,7 +152,7 @@ def demo(
     from neuralucb import experiments
 
     names = ["neural-ucb", "neural-epsilon-greedy", "lin-ucb"]
-    best_of_grid = {
+    best_of_grid: dict[str, dict[str, Any]] = {
         "h1": {"step_size": 0.1, "exploration": 0.1},
         "h2": {"step_size": 0.01, "exploration": 1},
         "h3": {"step_size": 0.1, "exploration": 0.1},
@@ -169,8 +180,8 @@ def _show(panels: Sequence[Sequence["Result"]], folder: Path, name: str, *, titl
         if result.diverged:
             which = ", ".join(str(seed) for seed, at in zip(result.seeds, result.diverged_at, strict=True) if at)
             err.print(
-                f"[red]{result.algorithm} on {result.problem} diverged for seeds {which}[/red]: its later choices are random "
-                "and its regret is no estimate of the algorithm's; a smaller step_size is the usual cure."
+                f"[red]{result.algorithm} on {result.problem} diverged for seeds {which}[/red]: its later choices are "
+                "random and its regret is no estimate of the algorithm's; a smaller step_size is the usual cure."
             )
     spent = sum(result.seconds for result in results), sum(result.compile_seconds for result in results)
     out.print(f"{spent[0]:.1f} s running, {spent[1]:.1f} s compiling")
@@ -219,7 +230,7 @@ def _cache_compilations() -> None:
 
     import jax
 
-    if jax.config.jax_compilation_cache_dir is None:
+    if jax.config.values["jax_compilation_cache_dir"] is None:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         jax.config.update("jax_compilation_cache_dir", str(home / "neuralucb" / "compiled"))
 
@@ -234,7 +245,14 @@ def _progress(names: Sequence[str], *, quiet: bool) -> Iterator[Callable[[str], 
     if quiet or not err.is_terminal:
         yield lambda name: None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("rounds"), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rounds"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
     with Progress(*columns, console=err) as bars:
         tasks = {name: bars.add_task(name, total=None, start=False, left="", visible=False) for name in names}
 

@@ -49,9 +49,11 @@ def theoretical(
 ) -> Confidence:
     """γ_t of Algorithm 1, line 13, with its three unnamed constants as parameters.
 
-        γ_t = sqrt(1 + C_1 c t^{7/6} λ^{-7/6} L⁴) · (ν sqrt(log(det Z_t / det λI) + C_2 c L⁴ t^{5/3} λ^{-1/6} - 2 log δ) + √λ S)
-              + (λ + C_3 t L) · [(1 - ηmλ)^{J/2} sqrt(t/λ) + c L^{7/2} t^{5/3} λ^{-5/3} (1 + sqrt(t/λ))],   c = m^{-1/6} sqrt(log m)
+        γ_t = sqrt(1 + C_1 c L⁴ t^{7/6} λ^{-7/6})
+              · (ν sqrt(log(det Z_t / det λI) + C_2 c L⁴ t^{5/3} λ^{-1/6} - 2 log δ) + √λ S)
+              + (λ + C_3 t L) · [(1 - ηmλ)^{J/2} sqrt(t/λ) + c L^{7/2} t^{5/3} λ^{-5/3} (1 + sqrt(t/λ))]
 
+    with c = m^{-1/6} sqrt(log m).
     At practical widths it is astronomically large. That is the formula, and it is not hidden.
     """
 
@@ -65,7 +67,9 @@ def theoretical(
         m, depth_ = jnp.float64(width), jnp.float64(depth)
         c = m ** (-1 / 6) * jnp.sqrt(jnp.log(m))
         inflation = jnp.sqrt(1 + c1 * c * depth_**4 * (t / lam) ** (7 / 6))
-        evidence = log_det.astype(jnp.float64) + c2 * c * depth_**4 * t ** (5 / 3) * lam ** (-1 / 6) - 2 * jnp.log(delta)
+        evidence = (
+            log_det.astype(jnp.float64) + c2 * c * depth_**4 * t ** (5 / 3) * lam ** (-1 / 6) - 2 * jnp.log(delta)
+        )
         optimisation = (1 - eta * m * lam) ** (j / 2) * jnp.sqrt(t / lam)
         linearisation = c * depth_**3.5 * (t / lam) ** (5 / 3) * (1 + jnp.sqrt(t / lam))
         return inflation * (nu * jnp.sqrt(evidence) + jnp.sqrt(lam) * s) + (lam + c3 * t * depth_) * (

@@ -1,4 +1,4 @@
-"""Z, the design matrix Σ ggᵀ + λI, behind one interface: full (exact) or diagonal (the paper's choice for real data)."""
+"""Z, the design matrix λI + Σ ggᵀ, behind one interface: full (exact) or diagonal (the paper's, for real data)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -131,4 +131,4 @@ def _cast(tree: Any, dtype: Any) -> Any:
 
 
 def _sum(tree: Any) -> jax.Array:
-    return sum(jax.tree.leaves(tree)[1:], jax.tree.leaves(tree)[0])
+    return jnp.stack(jax.tree.leaves(tree)).sum()

@@ -16,11 +16,11 @@ BLOCK = 256
 
 
 class History(NamedTuple):
-    """The first `count` rows of contexts and rewards are what was observed; the rest is room."""
+    """The first `seen` rows of contexts and rewards are what was observed; the rest is room."""
 
     contexts: Any
     rewards: jax.Array
-    count: jax.Array
+    seen: jax.Array
     """A scalar that must be the same in all lanes of a `vmap`: loops over the history are bounded by it."""
 
 
@@ -32,14 +32,14 @@ def empty(context: Any, *, capacity: int) -> History:
 
 def append(history: History, context: Any, reward: jax.Array) -> History:
     """The history with one more observation. Beyond its capacity nothing is written; the caller provides the room."""
-    row = history.count
+    row = history.seen
     contexts = jax.tree.map(lambda rows, leaf: rows.at[row].set(leaf), history.contexts, context)
     rewards = history.rewards.at[row].set(reward.astype(history.rewards.dtype))
     return History(contexts, rewards, row + 1)
 
 
 def total(history: History, of: Callable[[Any, jax.Array, jax.Array], Sum]) -> Sum:
-    """Σ over the observed rows of `of(contexts, rewards, weights)`, block by block; weights are 0 for rows not observed.
+    """Σ over the observed rows of `of(contexts, rewards, weights)`, block by block; weights are 0 for other rows.
 
     Costs the rows observed, not the capacity.
     """
@@ -49,7 +49,7 @@ def total(history: History, of: Callable[[Any, jax.Array, jax.Array], Sum]) -> S
     def block(index: jax.Array, so_far: Sum) -> Sum:
         first = jnp.minimum(index * size, capacity - size)
         rows = first + jnp.arange(size, dtype=jnp.int32)
-        fresh = (rows >= index * size) & (rows < history.count)
+        fresh = (rows >= index * size) & (rows < history.seen)
         contexts, rewards = jax.tree.map(
             lambda leaf: _zero_unless(fresh, lax.dynamic_slice_in_dim(leaf, first, size)),
             (history.contexts, history.rewards),
@@ -59,7 +59,7 @@ def total(history: History, of: Callable[[Any, jax.Array, jax.Array], Sum]) -> S
     first_rows = jax.tree.map(lambda leaf: leaf[:size], history.contexts)
     shapes = jax.eval_shape(of, first_rows, history.rewards[:size], history.rewards[:size])
     zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    return lax.fori_loop(jnp.int32(0), (history.count + size - 1) // size, block, zero)
+    return lax.fori_loop(jnp.int32(0), (history.seen + size - 1) // size, block, zero)
 
 
 def _zero_unless(rows: jax.Array, leaf: jax.Array) -> jax.Array:

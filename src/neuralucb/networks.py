@@ -92,9 +92,7 @@ def mlp(
     return Network(init, apply, tangent, check)
 
 
-def _hidden(
-    key: jax.Array, width: int, fan_in: int, *, first: bool, initialization: str, scaling: str
-) -> jax.Array:
+def _hidden(key: jax.Array, width: int, fan_in: int, *, first: bool, initialization: str, scaling: str) -> jax.Array:
     """One hidden layer. Variances under `tangent`: 2/m for a layer in one piece, 4/m for one of two diagonal blocks."""
     split = initialization == "paper" or (initialization == "symmetric" and not first)
     rows = width // 2 if initialization != "gaussian" else width

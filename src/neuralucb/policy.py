@@ -89,7 +89,7 @@ def policy(estimator: Estimator, rule: Rule) -> Policy:
 
     def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array | None = None) -> Choice:
         arms = _check_contexts(contexts, estimator.check)
-        prediction = jax.vmap(estimator.predict, (None, 0), Prediction(0, 0, None, None))(belief, contexts)
+        prediction = jax.vmap(estimator.predict, (None, 0), Prediction._make((0, 0, None, None)))(belief, contexts)
         return rule(key, prediction, _check_available(available, arms))
 
     def observe(belief: Belief, context: Context, reward: jax.Array) -> Belief:
@@ -132,4 +132,6 @@ def _check_finite(name: str, tree: object) -> None:
     """Refuse NaN and infinity where values can be seen; inside compiled code the simulation reports divergence."""
     for leaf in jax.tree.leaves(tree):
         if not isinstance(leaf, jax.core.Tracer) and not jnp.isfinite(leaf).all():
-            raise ValueError(f"{name} must be finite, got NaN or infinity; clean or drop such rows before they get here.")
+            raise ValueError(
+                f"{name} must be finite, got NaN or infinity; clean or drop such rows before they get here."
+            )

@@ -21,7 +21,7 @@ def exact(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def with_float64(*args: P.args, **kwargs: P.kwargs) -> R:
-        if jax.config.jax_enable_x64:
+        if jax.config.read("jax_enable_x64"):
             return function(*args, **kwargs)
         leaves = jax.tree.leaves((args, kwargs))
         if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
@@ -36,7 +36,7 @@ def exact(function: Callable[P, R]) -> Callable[P, R]:
 
 def require(dtype: Any) -> None:
     """Raise ValueError, with the cure, where JAX would silently turn float64 into float32."""
-    if str(dtype) == "float64" and not jax.config.jax_enable_x64:
+    if str(dtype) == "float64" and not jax.config.read("jax_enable_x64"):
         raise ValueError(
             "float64 is asked for inside a compiled function while JAX's 64-bit types are off, and JAX would truncate "
             "it; compile and call it inside `with jax.enable_x64(True):`, or take design_precision='float32'."

@@ -18,7 +18,9 @@ class Preset(NamedTuple):
 PRESETS = {
     preset.name: preset
     for preset in (
-        Preset("paper", "the paper's synthetic experiments: every 50 rounds, J = t, from θ_0; the default", "synthetic", {}),
+        Preset(
+            "paper", "the paper's synthetic experiments: every 50 rounds, J = t, from θ_0; the default", "synthetic", {}
+        ),
         Preset(
             "quick",
             "a tenth of the work: warm start, 100 steps, often at first and every 50 rounds later",

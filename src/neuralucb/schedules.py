@@ -1,6 +1,7 @@
 """When to learn: a schedule outside the algorithm, such as every 50 rounds."""
 
 import re
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -41,7 +42,7 @@ def read_schedule(text: str) -> Schedule:
             )
         phases.append(Phase(int(match[1]), int(match[2]) if match[2] else None))
     ends = [phase.until for phase in phases]
-    if None in ends[:-1] or any(a >= b for a, b in zip(ends, ends[1:], strict=False) if a is not None and b is not None):
+    if None in ends[:-1] or any(a >= b for a, b in pairwise(ends) if a is not None and b is not None):
         raise ValueError(f"schedule phases must end later and later, and only the last may be open, got {text!r}.")
     return tuple(phases)
 

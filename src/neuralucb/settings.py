@@ -24,11 +24,22 @@ class Setting(NamedTuple):
 
 
 def number(
-    name: str, symbol: str, default: float, meaning: str, *, above: float = -math.inf, least: float = -math.inf,
-    most: float = math.inf, grid: Sequence[float] = (),
+    name: str,
+    symbol: str,
+    default: float,
+    meaning: str,
+    *,
+    above: float = -math.inf,
+    least: float = -math.inf,
+    most: float = math.inf,
+    grid: Sequence[float] = (),
 ) -> Setting:
     """A real number above `above`, at least `least` and at most `most`; traced, so that a grid compiles once."""
-    bounds = [f"> {above:g}"] * (above > -math.inf) + [f"≥ {least:g}"] * (least > -math.inf) + [f"≤ {most:g}"] * (most < math.inf)
+    bounds = (
+        [f"> {above:g}"] * (above > -math.inf)
+        + [f"≥ {least:g}"] * (least > -math.inf)
+        + [f"≤ {most:g}"] * (most < math.inf)
+    )
     allowed = " ".join(["a number", " and ".join(bounds)]).strip()
 
     def read(value: Any) -> float:
@@ -95,8 +106,12 @@ def read_settings(settings: Sequence[Setting], given: Mapping[str, Any], *, of: 
     known = {setting.name: setting for setting in settings}
     for name, value in given.items():
         if name not in known:
-            raise ValueError(f"{name} (given as {value!r}) is not a setting of {of}; it has: {', '.join(known) or 'none'}.")
-    return {name: read_value(setting, given[name]) if name in given else setting.default for name, setting in known.items()}
+            raise ValueError(
+                f"{name} (given as {value!r}) is not a setting of {of}; it has: {', '.join(known) or 'none'}."
+            )
+    return {
+        name: read_value(setting, given[name]) if name in given else setting.default for name, setting in known.items()
+    }
 
 
 def read_value(setting: Setting, value: Any) -> Any:

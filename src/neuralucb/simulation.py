@@ -50,7 +50,9 @@ class Simulation(NamedTuple):
     """the last round of each segment"""
 
 
-def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule) -> tuple[Trace, Belief]:
+def simulate(
+    key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
+) -> tuple[Trace, Belief]:
     """One whole run: its trace and its final belief. Pure; compile it with `jit`, batch it with `vmap`.
 
     Compiled by you, a policy with a float64 design needs `with jax.enable_x64(True):` around compiling and calling.
@@ -82,7 +84,10 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         one_arm = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), example)
         room = empty(one_arm, capacity=rounds)
         trace = Trace(
-            jnp.zeros(rounds, jnp.int32), jnp.zeros(rounds, jnp.float32), jnp.int32(0), jnp.full((), jnp.nan, jnp.float32)
+            jnp.zeros(rounds, jnp.int32),
+            jnp.zeros(rounds, jnp.float32),
+            jnp.int32(0),
+            jnp.full((), jnp.nan, jnp.float32),
         )
         return State(world, policy.init(keys.init), room.contexts, room.rewards, trace)
 

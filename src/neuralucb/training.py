@@ -47,9 +47,9 @@ def gradient_descent(*, step_size: Number, steps: Steps, pull: Number) -> Train:
 
             loss, gradient = total(history, of)
             moved = _descend(state.params, gradient, initial, step_size, pull)
-            return _moved(state, moved, (), loss / history.count.astype(loss.dtype))
+            return _moved(state, moved, (), loss / history.seen.astype(loss.dtype))
 
-        count = history.count if steps == "t" else jnp.int32(steps)
+        count = history.seen if steps == "t" else jnp.int32(steps)
         return _finish(apply, lax.fori_loop(jnp.int32(0), count, step, _begin(params, (), history)), history)
 
     return train
@@ -65,9 +65,9 @@ def sgd(*, step_size: Number, steps: Steps, batch_size: int, pull: Number, optim
     """
 
     def train(key: jax.Array, apply: Apply, params: Any, initial: Any, history: History) -> tuple[Any, Info]:
-        count = history.count if steps == "t" else jnp.int32(steps)
+        count = history.seen if steps == "t" else jnp.int32(steps)
         chunk = CHUNK if steps == "t" else max(1, min(CHUNK, steps))
-        seen = history.count
+        seen = history.seen
 
         def step(state: _State, rows: jax.Array) -> _State:
             batch = jax.tree.map(lambda leaf: leaf[rows], history.contexts)
@@ -130,7 +130,7 @@ def _finish(apply: Apply, state: _State, history: History) -> tuple[Any, Info]:
         loss = _squared_error(state.params, apply, contexts, rewards, weights)
         return loss, 0.5 * (weights * rewards**2).sum().astype(loss.dtype)
 
-    loss, of_zero = (part / history.count.astype(part.dtype) for part in total(history, of))
+    loss, of_zero = (part / history.seen.astype(part.dtype) for part in total(history, of))
     finite = jnp.isfinite(loss) & jnp.isfinite(state.peak_loss)
     for leaf in jax.tree.leaves(state.params):
         finite &= jnp.isfinite(leaf).all()

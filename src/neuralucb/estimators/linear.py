@@ -35,9 +35,7 @@ def ridge(
     def predict(belief: Ridge, context: Context) -> Prediction:
         phi = features(context)
         mean = dense(phi).astype(belief.coefficients.dtype) @ belief.coefficients
-        return Prediction(
-            mean, design.width(belief.z, phi).astype(mean.dtype), belief.rounds, design.log_det(belief.z)
-        )
+        return Prediction(mean, design.width(belief.z, phi).astype(mean.dtype), belief.rounds, design.log_det(belief.z))
 
     def observe(belief: Ridge, context: Context, reward: jax.Array) -> Ridge:
         phi = features(context)

@@ -25,7 +25,9 @@ class Neural(NamedTuple):
     rounds: jax.Array
 
 
-def neural(network: Network, design: Design, train: Train, *, start: Literal["initial", "warm"] = "initial") -> Estimator:
+def neural(
+    network: Network, design: Design, train: Train, *, start: Literal["initial", "warm"] = "initial"
+) -> Estimator:
     """Mean f(x; θ), width sqrt(gᵀZ⁻¹g/m), both at the θ of the last training; past gradients are never recomputed.
 
     start  where TrainNN begins: `initial` at θ_0 as in the paper, `warm` at the last θ.

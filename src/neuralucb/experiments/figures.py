@@ -14,7 +14,16 @@ __all__ = ["draw_regret", "write_whole"]
 
 # Okabe and Ito's palette, ordered so that neighbours differ in lightness too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), "-.", ":")
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (1, 1)),
+    (0, (5, 1, 1, 1)),
+    (0, (8, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+    "-.",
+    ":",
+)
 POINTS = 500
 """Points drawn of a curve: more than a figure can show."""
 
