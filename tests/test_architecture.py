@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -12,7 +13,7 @@ import neuralucb
 SOURCE = Path(neuralucb.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
-    {"precision", "settings", "schedules", "presets"},
+    {"precision", "memory", "settings", "schedules", "presets"},
     {"history", "policy", "confidence"},
     {"designs", "networks", "training", "rules"},
     {"estimators"},
@@ -70,7 +71,9 @@ assert not heavy, heavy
 
 
 def test_every_public_name_exists_and_others_do_not():
-    assert all(getattr(neuralucb, name) is not None for name in neuralucb.__all__)
+    for name in neuralucb.__all__:
+        assert getattr(neuralucb, name) is getattr(neuralucb, name)
+        assert not isinstance(getattr(neuralucb, name), ModuleType)
     assert set(neuralucb._HOME) == set(neuralucb.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = neuralucb.nothing

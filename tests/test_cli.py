@@ -54,6 +54,20 @@ def test_run_leaves_a_figure_and_a_table(command, tmp_path):
     assert (tmp_path / "here" / "neural-ucb-h1.png").stat().st_size > 10_000
     assert "| neural-ucb | h1 | " in (tmp_path / "here" / "neural-ucb-h1.md").read_text()
     assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["neural-ucb-h1.md", "neural-ucb-h1.png"]
+    assert "uniform" in out
+
+
+def test_json_with_a_folder_writes_the_figure_too(command, tmp_path):
+    code, out, _ = command("run", "lin-ucb", "h3", *TINY, "--json", "--out", "here")
+    assert code == 0
+    assert json.loads(out)["algorithm"] == "lin-ucb"
+    assert (tmp_path / "here" / "lin-ucb-h3.png").exists()
+    assert command("run", "lin-ucb", "h3", *TINY, "--json", "--out", "/proc/nowhere")[0] == 2
+
+
+def test_a_mistake_leaves_no_folder(command, tmp_path):
+    assert command("run", "nope", "h1")[0] == 2
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_run_json_prints_one_object_and_writes_nothing(command, tmp_path):
@@ -95,10 +109,13 @@ def test_divergence_is_told_on_the_terminal(command):
         (["run", "lin-ucb", "h1", "--set", "regularization=0"], "regularization (λ) must be a number > 0"),
         (["run", "lin-ucb", "h1", "--set", "arms=1"], "arms (K) must be a whole number ≥ 2"),
         (["run", "lin-ucb", "h1", "--set", "exploration=-1"], "exploration (α) must be a number ≥ 0"),
-        (["run", "lin-ucb", "h1", "--rounds", "0"], "rounds must be at least 1, got 0"),
+        (["run", "lin-ucb", "h1", "--rounds", "0"], "rounds must be a whole number of at least 1"),
         (["run", "lin-ucb", "h1", "--out", "/proc/nowhere"], "--out /proc/nowhere cannot be written"),
         (["compare", "h1", "--algorithms", "lin-ucb,magic"], "'magic' is not known"),
         (["compare", "h1", "--algorithms", ","], "at least one"),
+        (["run", "lin-ucb", "h1", "--set", "rounds=5"], "rounds (given as '5') is not a setting"),
+        (["run", "neural-ucb", "h1", "--set", "steps=3000000000"], "steps (J) must be a whole number"),
+        (["run", "neural-ucb", "h1", "--set", "width=99999999"], "GB are free"),
         (["list", "linucb"], "known: neural-ucb"),
     ],
 )
@@ -115,15 +132,16 @@ def test_help_does_not_wait_for_jax():
 
 
 def test_ctrl_c_stops_soon_and_leaves_no_file(tmp_path):
-    arguments = ["run", "neural-ucb", "h1", "--rounds", "10000", "--seeds", "4", "--out", str(tmp_path / "o")]
+    folder = tmp_path / "o"
+    arguments = ["run", "neural-ucb", "h1", "--rounds", "200000", "--seeds", "4", "--out", str(folder)]
     process = subprocess.Popen(
         [sys.executable, "-m", "neuralucb.cli", *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE,
         env=os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
     )  # fmt: skip
-    time.sleep(15)  # past compiling, into the run
-    assert process.poll() is None
+    assert process.stderr.readline().startswith(b"neural-ucb on h1")  # compiling begins, then hours of rounds
+    time.sleep(10)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert b"Traceback" not in err
-    assert list((tmp_path / "o").iterdir()) == []
+    assert list(folder.iterdir()) == []

@@ -13,7 +13,9 @@ from neuralucb.history import BLOCK, append, empty, total
 def test_a_total_covers_every_observed_row_once(capacity, share):
     count = int(capacity * share)
     record = empty(np.zeros(2, np.float32), capacity=capacity)
-    record = record._replace(rewards=jnp.arange(capacity, dtype=jnp.float32), seen=jnp.int32(count))
+    record = record._replace(
+        rewards=jnp.arange(capacity, dtype=jnp.float32), seen=jnp.int32(count), rounds=jnp.int32(count)
+    )
     rows, rewards = total(record, lambda contexts, rewards, weights: (weights.sum(), (weights * rewards).sum()))
     assert_allclose(rows, count)
     assert_allclose(rewards, np.arange(count).sum())
@@ -26,3 +28,9 @@ def test_appending_keeps_contexts_of_any_structure():
     assert record.contexts["arm"][0] == 3
     assert_allclose(record.contexts["x"][0], [1, 2])
     assert_allclose(record.rewards[0], 0.5)
+
+
+def test_a_full_history_says_so():
+    record = append(empty(np.zeros(2, np.float32), capacity=1), np.ones(2, np.float32), 1.0)
+    with pytest.raises(ValueError, match="history is full: its capacity is 1"):
+        append(record, np.ones(2, np.float32), 1.0)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from neuralucb import build
 from neuralucb.designs import diagonal
 from neuralucb.history import History
-from tests.reference import lin_ucb, neural_ucb
+from tests.reference import bootstrapped_nn, glm_ucb, kernel_ucb, lin_ucb, neural_ucb, neural_ucb0
 
 DIM, ARMS, WIDTH, ROUNDS = 6, 4, 8, 30
 STEP_SIZE, STEPS = 1e-3, 5
@@ -70,13 +70,13 @@ def play(precision, tolerance, *, design, depth, regularization, confidence="con
         belief = observe(belief, contexts[t, arm], rewards[t, arm])
         paper.observe(double(contexts[t, arm].astype(np.float64)), float(rewards[t, arm]))
         played[t], got[t] = contexts[t, arm], rewards[t, arm]
-        belief, info = learn(jax.random.key(t), belief, History(played, got, np.int32(t + 1)))
+        belief, info = learn(jax.random.key(t), belief, History(played, got, np.int32(t + 1), np.int32(t + 1)))
         paper.learn(pull=pull, step_size=STEP_SIZE, steps=STEPS, warm=other.get("start") == "warm")
         assert not info.diverged
         for ours, theirs in zip(belief.params, paper.weights, strict=True):
             assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance * np.abs(theirs).max())
-    assert_allclose(explicit_z(belief, design), paper.Z, rtol=tolerance, atol=tolerance * np.abs(paper.Z).max())
-    assert_allclose(log_det(belief, design, regularization), paper.log_det(), rtol=tolerance)
+        assert_allclose(explicit_z(belief, design), paper.Z, rtol=tolerance, atol=tolerance * np.abs(paper.Z).max())
+        assert_allclose(log_det(belief, design, regularization), paper.log_det(), rtol=tolerance)
 
 
 @pytest.mark.parametrize("regularization", [1.0, 1e-2, 1e-5])
@@ -87,9 +87,10 @@ def test_neural_ucb_follows_algorithm_1_in_float64(design, depth, regularization
 
 
 @pytest.mark.parametrize("regularization", [1.0, 1e-2, 1e-5])
+@pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize("design", ["full", "diagonal"])
-def test_neural_ucb_follows_algorithm_1_in_float32(design, regularization):
-    play("float32", 1e-3, design=design, depth=2, regularization=regularization)
+def test_neural_ucb_follows_algorithm_1_in_float32(design, depth, regularization):
+    play("float32", 1e-3, design=design, depth=depth, regularization=regularization)
 
 
 @pytest.mark.parametrize(
@@ -139,5 +140,128 @@ def test_neural_epsilon_greedy_without_chance_plays_the_transcriptions_highest_m
         belief = observe(belief, contexts[t, arm], rewards[t, arm])
         paper.observe(contexts[t, arm], rewards[t, arm])
         played[t], got[t] = contexts[t, arm], rewards[t, arm]
-        belief, _ = learn(jax.random.key(t), belief, History(played, got, np.int32(t + 1)))
+        belief, _ = learn(jax.random.key(t), belief, History(played, got, np.int32(t + 1), np.int32(t + 1)))
         paper.learn(pull=WIDTH, step_size=STEP_SIZE, steps=STEPS)
+
+
+def follow(bandit, paper, upper, *, rounds=ROUNDS, tolerance=1e-6):
+    """Play a policy that does not train beside its transcription: same scores, same arms."""
+    select, observe = jax.jit(bandit.select), jax.jit(bandit.observe)
+    belief = bandit.init(jax.random.key(0))
+    contexts, rewards = stream("float64")
+    for t in range(rounds):
+        choice = select(jax.random.key(t), belief, contexts[t])
+        expected = upper(contexts[t])
+        assert_allclose(choice.score, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
+        arm = int(choice.arm)
+        assert np.isclose(expected[arm], expected.max(), rtol=1e-9)  # KernelUCB's first round is a tie
+        belief = observe(belief, contexts[t, arm], rewards[t, arm])
+        paper.observe(contexts[t, arm], rewards[t, arm])
+
+
+@pytest.mark.parametrize("regularization", [0.1, 10.0])
+@pytest.mark.parametrize("step_size", [1.0, 10.0])
+def test_glm_ucb_follows_the_transcription(regularization, step_size):
+    bandit = build("glm-ucb", dim=DIM, exploration=0.3, regularization=regularization, step_size=step_size)
+    paper = glm_ucb.GlmUCB(DIM, regularization=regularization, step_size=step_size)
+    follow(bandit, paper, lambda contexts: paper.upper(contexts, 0.3))
+
+
+@pytest.mark.parametrize("budget", [10, 100])
+@pytest.mark.parametrize(("bandwidth", "regularization"), [(0.1, 1.0), (1.0, 1.0), (10.0, 0.01)])
+def test_kernel_ucb_follows_the_transcription(bandwidth, regularization, budget):
+    bandit = build(
+        "kernel-ucb", dim=DIM, bandwidth=bandwidth, regularization=regularization, budget=budget, exploration=0.5
+    )
+    paper = kernel_ucb.KernelUCB(bandwidth=bandwidth, regularization=regularization, budget=budget)
+    follow(bandit, paper, lambda contexts: paper.upper(contexts, 0.5))
+
+
+@pytest.mark.parametrize("form", ["primal", "dual", "diagonal"])
+@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize("regularization", [1.0, 1e-3])
+def test_neural_ucb0_follows_the_transcription(form, depth, regularization):
+    bandit = build(
+        "neural-ucb0", dim=DIM, rounds=ROUNDS if form == "dual" else None, width=WIDTH, depth=depth,
+        design="diagonal" if form == "diagonal" else "full", regularization=regularization, noise_bound=0.4,
+        failure=0.05, norm=2.0, network_precision="float64",
+    )  # fmt: skip
+    belief = bandit.init(jax.random.key(0))
+    assert hasattr(belief, "inverse_factor") == (form == "dual")
+    paper = neural_ucb0.NeuralUCB0(
+        belief.params,
+        width=WIDTH,
+        regularization=regularization,
+        nu=0.4,
+        delta=0.05,
+        S=2.0,
+        diagonal=form == "diagonal",
+    )
+    follow(bandit, paper, paper.upper)
+
+
+def test_neural_epsilon_greedy0_without_chance_plays_the_transcriptions_highest_mean():
+    bandit = build("neural-epsilon-greedy0", dim=DIM, width=WIDTH, epsilon=0.0, network_precision="float64")
+    paper = neural_ucb0.NeuralUCB0(
+        bandit.init(jax.random.key(0)).params, width=WIDTH, regularization=1.0, nu=1.0, delta=0.1, S=1.0
+    )
+    follow(bandit, paper, paper.means)
+
+
+def test_bootstrapped_nn_follows_the_transcription():
+    networks = 3
+    bandit = build(
+        "bootstrapped-nn", dim=DIM, networks=networks, width=WIDTH, method="gradient-descent", steps=STEPS,
+        step_size=STEP_SIZE, network_precision="float64", inclusion=0.6,
+    )  # fmt: skip
+    select, observe, learn = map(jax.jit, (bandit.select, bandit.observe, bandit.learn))
+    belief = bandit.init(jax.random.key(0))
+    paper = bootstrapped_nn.BootstrappedNN(
+        [[leaf[which] for leaf in belief.initial] for which in range(networks)], factor=np.sqrt(WIDTH)
+    )
+    shares = [
+        np.asarray(jax.random.uniform(key, (ROUNDS,), np.float32) < 0.6)
+        for key in jax.random.split(belief.samples, networks)
+    ]
+    contexts, rewards = stream("float64")
+    played, got, decided = np.zeros((ROUNDS, DIM)), np.zeros(ROUNDS), set()
+    for t in range(ROUNDS):
+        choice = select(jax.random.key(t), belief, contexts[t])
+        means = [paper.means(which, contexts[t]) for which in range(networks)]
+        which = int(np.argmin([np.abs(np.asarray(choice.mean) - mean).max() for mean in means]))
+        decided.add(which)
+        assert_allclose(choice.mean, means[which], rtol=1e-6, atol=1e-9)
+        arm = int(choice.arm)
+        assert arm == means[which].argmax()
+        belief = observe(belief, contexts[t, arm], rewards[t, arm])
+        paper.observe(contexts[t, arm], rewards[t, arm], [share[t] for share in shares])
+        played[t], got[t] = contexts[t, arm], rewards[t, arm]
+        belief, info = learn(jax.random.key(t), belief, History(played, got, np.int32(t + 1), np.int32(t + 1)))
+        paper.learn(pull=WIDTH, step_size=STEP_SIZE, steps=STEPS)
+        assert not info.diverged
+    assert decided == set(range(networks))
+    assert 0.3 < np.mean(shares) < 0.9
+
+
+def test_a_linear_kernel_is_lin_ucb():
+    settings = {"dim": DIM, "regularization": 0.3, "exploration": 0.7}
+    dual = build("kernel-ucb", kernel="linear", budget=100, **settings)
+    primal = build("lin-ucb", **settings)
+    a, b = dual.init(jax.random.key(0)), primal.init(jax.random.key(0))
+    contexts, rewards = stream("float64")
+    for t in range(ROUNDS):
+        ours, theirs = (
+            bandit.select(jax.random.key(t), belief, contexts[t]) for bandit, belief in ((dual, a), (primal, b))
+        )
+        assert_allclose(ours.score, theirs.score, rtol=1e-9, atol=1e-9)
+        a, b = dual.observe(a, contexts[t, 0], rewards[t, 0]), primal.observe(b, contexts[t, 0], rewards[t, 0])
+
+
+def test_the_newton_steps_matrix_is_inverted_exactly():
+    bandit = build("glm-ucb", dim=DIM, regularization=0.3)
+    belief, V = bandit.init(jax.random.key(0)), 0.3 * np.eye(DIM)
+    contexts, _ = stream("float64")
+    for x in contexts[:, 0]:
+        belief = bandit.observe(belief, x, np.float64(1))
+        V += np.outer(x, x)
+    assert_allclose(V @ belief.z.inverse, np.eye(DIM), atol=1e-11)

@@ -89,6 +89,29 @@ def test_json_has_what_it_promises_and_no_nan():
         assert name in record
 
 
+def test_lists_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="algorithms must be a list of names, got 'lin-ucb'"):
+        compare("h1", "lin-ucb")
+    for values in ("12", [], 3):
+        with pytest.raises(ValueError, match="list of values for exploration"):
+            run_grid("lin-ucb", "h1", {"exploration": values})
+
+
+def test_algorithms_may_bring_settings_of_their_own():
+    results = compare(
+        "h1", {"lin-ucb": {"exploration": 0.5}, "glm-ucb": {}}, rounds=20, seeds=1, dim=4, exploration=0.2
+    )
+    assert [result.settings["exploration"] for result in results] == [0.5, 0.2]
+    with pytest.raises(ValueError, match="epsilon: not a setting of lin-ucb"):
+        compare("h1", {"lin-ucb": {"epsilon": 0.5}}, rounds=20, seeds=1)
+
+
+def test_theory_and_practice_agree_on_the_precision_of_numbers():
+    """ηmλ just below 1 stays below 1 inside the program: settings travel in float64."""
+    result = run("neural-ucb", "h1", confidence="theoretical", seeds=1, **TINY | {"step_size": 0.2499999999})
+    assert result.diverged == 0
+
+
 def test_the_interval_is_students():
     low, high = interval(np.array([1.0, 2.0, 3.0, 4.0]))
     half = 3.182446305284263 * np.std([1, 2, 3, 4], ddof=1) / 2  # t quantile 0.975 with 3 degrees of freedom
@@ -99,8 +122,18 @@ def test_the_interval_is_students():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rounds": 0}, "rounds must be at least 1, got 0"),
+        ({"rounds": 0}, "rounds must be a whole number of at least 1.* got 0"),
+        ({"rounds": 2.5}, "rounds must be a whole number .* got 2.5"),
+        ({"rounds": 10**12}, "rounds must be .* at most"),
         ({"seeds": 0}, "seeds must be .* got 0"),
+        ({"seeds": 2.5}, "seeds must be .* got 2.5"),
+        ({"seeds": [2**32]}, "seeds must be a number of runs"),
+        ({"seeds": []}, "seeds must be a number of runs"),
+        ({"exploration": 10**400}, "exploration"),
+        ({"exploration": 1e300}, "exploration .* between 1e-30 and 1e\\+30"),
+        ({"exploration": np.True_}, "exploration"),
+        ({"regularization": 1e-50}, "regularization"),
+        ({"dim": 200_000}, "needs .* GB and .* GB are free"),
         ({"seeds": [1, 1]}, "seeds must differ"),
         ({"preset": "fast"}, "preset 'fast' is not known; known: paper"),
         ({"schedule": "now"}, "schedule must be"),

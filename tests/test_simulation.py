@@ -8,11 +8,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from neuralucb import build
 from neuralucb.algorithms import ALGORITHMS
+from neuralucb.designs import full
+from neuralucb.estimators.features import raw
+from neuralucb.estimators.linear import ridge
+from neuralucb.estimators.neural import neural
 from neuralucb.history import append, empty
+from neuralucb.networks import Network
 from neuralucb.precision import exact
-from neuralucb.problems import synthetic
+from neuralucb.problems import reveal, synthetic
 from neuralucb.schedules import read_schedule
 from neuralucb.simulation import prepare, simulate
+from neuralucb.training import sgd
 
 WORLD = synthetic("h1", dim=4, arms=3)
 SMALL = {"width": 4, "steps": 3, "batch_size": 4}
@@ -51,7 +57,9 @@ def test_the_same_seed_gives_every_algorithm_the_same_problem_contexts_and_noise
     for name in ALGORITHMS:
         own = {setting.name for setting in ALGORITHMS[name].settings}
         bandit = build(name, dim=4, **{key: value for key, value in SMALL.items() if key in own})
-        run = prepare(bandit, WORLD, rounds=5, schedule=read_schedule("10"))
+        run = prepare(
+            bandit, reveal(WORLD) if ALGORITHMS[name].sees_expected else WORLD, rounds=5, schedule=read_schedule("10")
+        )
         state = exact(run.begin)(jax.random.key(11))
         worlds.append(state.world)
     for world in worlds[1:]:
@@ -104,22 +112,17 @@ def test_a_float64_belief_is_not_truncated_by_someone_elses_compiler():
 
 
 def test_a_linear_network_has_lin_ucbs_widths():
-    """With one output layer in use (inputs kept positive, first layer frozen as the identity) g/√m is the context."""
-    from neuralucb.designs import full
-    from neuralucb.estimators import ridge
-    from neuralucb.estimators.neural import neural
-    from neuralucb.networks import Network
-    from neuralucb.training import sgd
-
+    """f(x) = ⟨θ, x⟩ has the context as its gradient: NeuralUCB's Z is then LinUCB's A."""
     linear = Network(
         init=lambda key: jnp.zeros(4, jnp.float32),
         apply=lambda weights, context: weights @ context,
         tangent=lambda weights, context: context,
+        example=jax.ShapeDtypeStruct((4,), "float32"),
         check=lambda context: None,
     )
     train = sgd(step_size=0.1, steps=1, batch_size=1, pull=0.0)
     ours = neural(linear, full(4, ridge=0.7), train)
-    theirs = ridge(4, full(4, ridge=0.7), features=lambda context: context, check=lambda context: None)
+    theirs = ridge(raw(4), full(4, ridge=0.7))
     with jax.enable_x64(True):
         a, b = ours.init(jax.random.key(0)), theirs.init(jax.random.key(0))
         for seed in range(20):

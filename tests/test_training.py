@@ -23,7 +23,7 @@ def history(*, scale=1.0, capacity=40):
     rewards = np.full(capacity, np.nan, np.float32)  # room that must never be read
     contexts[:ROWS] = generator.normal(size=(ROWS, DIM))
     rewards[:ROWS] = scale * generator.normal(size=ROWS)
-    return History(jnp.asarray(contexts), jnp.asarray(rewards), jnp.int32(ROWS))
+    return History(jnp.asarray(contexts), jnp.asarray(rewards), jnp.int32(ROWS), jnp.int32(ROWS))
 
 
 def trained(train, key, record=None, params=None):
@@ -91,6 +91,22 @@ def test_a_network_that_exploded_and_died_is_reported_though_its_loss_is_finite(
     if np.isfinite(info.loss):
         assert all(np.isfinite(leaf).all() for leaf in weights)
     assert info.diverged
+
+
+@pytest.mark.parametrize("method", ["sgd", "gradient-descent"])
+def test_an_explosion_in_the_only_step_is_reported(key, method):
+    wild = {"step_size": 1e3, "steps": 1, "pull": 1.0}
+    train = training.sgd(**wild, batch_size=8) if method == "sgd" else training.gradient_descent(**wild)
+    assert trained(train, key)[1].diverged
+
+
+def test_nothing_observed_means_nothing_learned(key):
+    nothing = history()._replace(seen=jnp.int32(0), rounds=jnp.int32(5))
+    for train in (training.sgd(**PLAIN), training.gradient_descent(step_size=0.1, steps=3, pull=1.0)):
+        weights, info = trained(train, key, nothing)
+        assert not info.diverged
+        for ours, start in zip(weights, NETWORK.init(jax.random.key(1)), strict=True):
+            assert_allclose(ours, start)
 
 
 def test_the_loss_is_the_mean_over_the_observed_rows(key):

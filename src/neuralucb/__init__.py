@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from neuralucb.algorithms import build
     from neuralucb.experiments import compare, run, run_grid
-    from neuralucb.policy import Choice, Estimator, Info, Policy, Prediction, policy
+    from neuralucb.policy import Choice, Estimator, Info, Policy, Prediction
     from neuralucb.problems import Problem, Round, synthetic
     from neuralucb.schedules import read_schedule
     from neuralucb.simulation import Trace, simulate
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "algorithms": ("build",),
     "experiments": ("compare", "run", "run_grid"),
-    "policy": ("Choice", "Estimator", "Info", "Policy", "Prediction", "policy"),
+    "policy": ("Choice", "Estimator", "Info", "Policy", "Prediction"),
     "problems": ("Problem", "Round", "synthetic"),
     "schedules": ("read_schedule",),
     "simulation": ("Trace", "simulate"),
@@ -34,7 +34,6 @@ __all__ = [
     "Trace",
     "build",
     "compare",
-    "policy",
     "read_schedule",
     "run",
     "run_grid",

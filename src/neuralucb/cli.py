@@ -1,9 +1,9 @@
 """The command line: list, run, compare, demo. Needs the extra `experiments`."""
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,7 @@ except ImportError as missing:  # the core installs without them
     ) from None
 
 if TYPE_CHECKING:
-    from neuralucb.experiments import Result
+    from neuralucb.experiments import Plan, Result
     from neuralucb.settings import Setting
 
 __all__ = ["app", "main"]
@@ -31,17 +31,21 @@ app = typer.Typer(
 out = Console()
 err = Console(stderr=True)
 
+Name = Annotated[str, typer.Argument(help="See `neuralucb list`.")]
 Rounds = Annotated[int, typer.Option(help="Rounds to play (T).")]
 Seeds = Annotated[int, typer.Option(help="Runs, with seeds 0, 1, …")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as you like.")]
 PresetName = Annotated[str, typer.Option("--preset", help="A bundle of settings: see `neuralucb list`.")]
 When = Annotated[str | None, typer.Option(help="When to learn: 50, or 10:500,50:2000,100. Default: the preset's.")]
-Out = Annotated[Path, typer.Option(help="Folder for the figure and the table.", file_okay=False)]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for figure and table; without --json: out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 
 
 def main() -> None:
     """Run the command; bad input is one red message and exit code 2, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without Greek shows ?, not a traceback
     try:
         app()
     except ValueError as problem:
@@ -77,49 +81,36 @@ def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this alg
 
 @app.command()
 def run(
-    algorithm: Annotated[str, typer.Argument(help="See `neuralucb list`.")],
-    problem: Annotated[str, typer.Argument(help="See `neuralucb list`.")],
+    algorithm: Name,
+    problem: Name,
     rounds: Rounds = 10_000,
     seeds: Seeds = 10,
     settings: Set = None,
     preset: PresetName = "paper",
     schedule: When = None,
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the figure and the table.")] = Path("out"),
+    folder: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """One algorithm on one problem: its regret over all seeds, as a table and a figure."""
     from neuralucb import experiments
 
-    given = _read_set(settings)
-    _prepare_folder(folder, unless=as_json)
-    _cache_compilations()
-    with _progress([algorithm], quiet=as_json) as meter:
-        result = experiments.run(
-            algorithm,
-            problem,
-            rounds=rounds,
-            seeds=seeds,
-            preset=preset,
-            schedule=schedule,
-            progress=meter(algorithm),
-            **given,
-        )
+    options: dict[str, Any] = {"rounds": rounds, "seeds": seeds, "preset": preset, "schedule": schedule}
+    planned = experiments.plan(problem, [algorithm], _read_set(settings), **options)
+    results = _play([planned], folder, as_json, name=f"{algorithm}-{problem}")
     if as_json:
-        print(json.dumps(result.as_json(), allow_nan=False))
-        return
-    _show([[result]], folder, f"{algorithm}-{problem}", title=f"final regret after {rounds} rounds")
+        print(json.dumps(results[0][0].as_json(), allow_nan=False))
 
 
 @app.command()
 def compare(
-    problem: Annotated[str, typer.Argument(help="See `neuralucb list`.")],
+    problem: Name,
     algorithms: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "all",
     rounds: Rounds = 10_000,
     seeds: Seeds = 10,
     settings: Set = None,
     preset: PresetName = "paper",
     schedule: When = None,
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the figure and the table.")] = Path("out"),
+    folder: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Several algorithms on the same problems, contexts and noise: one table, one figure."""
@@ -127,65 +118,50 @@ def compare(
     from neuralucb.algorithms import ALGORITHMS
 
     names = (
-        list(ALGORITHMS) if algorithms == "all" else [name.strip() for name in algorithms.split(",") if name.strip()]
+        list(ALGORITHMS) if algorithms == "all" else [part.strip() for part in algorithms.split(",") if part.strip()]
     )
-    given = _read_set(settings)
-    _prepare_folder(folder, unless=as_json)
-    _cache_compilations()
-    with _progress(names, quiet=as_json) as meter:
-        results = experiments.compare(
-            problem, names, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule, progress=meter, **given
-        )
+    if not names:
+        raise ValueError(f"--algorithms must name at least one, got {algorithms!r}.")
+    options: dict[str, Any] = {"rounds": rounds, "seeds": seeds, "preset": preset, "schedule": schedule}
+    planned = experiments.plan(problem, names, _read_set(settings), **options)
+    results = _play([planned], folder, as_json, name=f"compare-{problem}")
     if as_json:
-        print(json.dumps({"problem": problem, "results": [result.as_json() for result in results]}, allow_nan=False))
-        return
-    _show([results], folder, f"compare-{problem}", title=f"final regret after {rounds} rounds")
+        print(json.dumps({"problem": problem, "results": [one.as_json() for one in results[0]]}, allow_nan=False))
 
 
 @app.command()
-def demo(
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the figure and the table.")] = Path("demo"),
-    rounds: Rounds = 2_000,
-    seeds: Seeds = 4,
-) -> None:
+def demo(folder: Out = Path("demo"), rounds: Rounds = 2_000, seeds: Seeds = 4) -> None:
     """NeuralUCB, Neural ε-greedy and LinUCB on h1, h2 and h3, at a reduced size: a minute on two cores."""
     from neuralucb import experiments
 
-    names = ["neural-ucb", "neural-epsilon-greedy", "lin-ucb"]
-    best_of_grid: dict[str, dict[str, Any]] = {
-        "h1": {"step_size": 0.1, "exploration": 0.1},
-        "h2": {"step_size": 0.01, "exploration": 1},
-        "h3": {"step_size": 0.1, "exploration": 0.1},
-    }
-    _prepare_folder(folder, unless=False)
+    planned = []
+    for problem, step_size, exploration in (("h1", 0.1, 0.1), ("h2", 0.01, 10), ("h3", 0.1, 0.1)):
+        contenders: dict[str, dict[str, Any]] = {
+            "neural-ucb": {"step_size": step_size, "exploration": exploration},
+            "neural-epsilon-greedy": {"step_size": step_size, "epsilon": 0.01},
+            "lin-ucb": {"exploration": 0.01},
+        }
+        planned.append(experiments.plan(problem, contenders, {}, rounds=rounds, seeds=seeds))
+    _play(planned, folder, False, name="regret")
+
+
+def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: str) -> list[list["Result"]]:
+    """Run what is planned; where a figure is drawn, with the uniform policy beside it for scale."""
+    from neuralucb import experiments
+    from neuralucb.experiments.terminal import meters, show
+
+    where = Path("out") if folder is None and not as_json else folder
+    if where is not None:
+        _prepare_folder(where)
+        plans = [experiments.with_scale(planned) for planned in plans]
     _cache_compilations()
     panels = []
-    with _progress([f"{problem} {name}" for problem in best_of_grid for name in names], quiet=False) as meter:
-        for problem, settings in best_of_grid.items():
-            meters = _prefixed(meter, problem)
-            panels.append(experiments.compare(problem, names, rounds=rounds, seeds=seeds, progress=meters, **settings))
-    _show(panels, folder, "regret", title=f"final regret after {rounds} rounds (the paper plays 10 000)")
-
-
-def _show(panels: Sequence[Sequence["Result"]], folder: Path, name: str, *, title: str) -> None:
-    from neuralucb.experiments.figures import draw_regret, write_whole
-    from neuralucb.experiments.tables import markdown, terminal
-
-    results = [result for results in panels for result in results]
-    out.print(terminal(results, title=title))
-    figure = draw_regret(panels, folder / f"{name}.png")
-    text = markdown(results)
-    table = write_whole(folder / f"{name}.md", lambda temporary: Path(temporary).write_text(text, encoding="utf-8"))
-    for result in results:
-        if result.diverged:
-            which = ", ".join(str(seed) for seed, at in zip(result.seeds, result.diverged_at, strict=True) if at)
-            err.print(
-                f"[red]{result.algorithm} on {result.problem} diverged for seeds {which}[/red]: its later choices are "
-                "random and its regret is no estimate of the algorithm's; a smaller step_size is the usual cure."
-            )
-    spent = sum(result.seconds for result in results), sum(result.compile_seconds for result in results)
-    out.print(f"{spent[0]:.1f} s running, {spent[1]:.1f} s compiling")
-    out.print(f"figure: {figure}\ntable:  {table}", highlight=False, soft_wrap=True)
+    for planned in plans:
+        with meters(planned, err, quiet=as_json) as meter:
+            panels.append(experiments.play(planned, meter))
+    if where is not None:
+        show(panels, where, name, out=err if as_json else out, err=err)
+    return panels
 
 
 def _settings_table(settings: Sequence["Setting"]) -> Any:
@@ -193,7 +169,7 @@ def _settings_table(settings: Sequence["Setting"]) -> Any:
 
     table = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
     for head in ("setting", "symbol", "default", "grid", "meaning"):
-        table.add_column(head, no_wrap=head != "meaning")
+        table.add_column(head, overflow="fold", min_width=6)
     for setting in settings:
         grid = ", ".join(f"{value:g}" for value in setting.grid)
         meaning = _escape(f"{setting.meaning}: {setting.allowed}")
@@ -211,10 +187,8 @@ def _read_set(items: Sequence[str] | None) -> dict[str, str]:
     return given
 
 
-def _prepare_folder(folder: Path, *, unless: bool) -> None:
+def _prepare_folder(folder: Path) -> None:
     """Fail before computing, not after, if nothing can be written."""
-    if unless:
-        return
     probe = folder / ".writable"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -226,51 +200,17 @@ def _prepare_folder(folder: Path, *, unless: bool) -> None:
 
 def _cache_compilations() -> None:
     """Keep compiled programs between commands, in the user's cache folder; this process is ours to configure."""
-    import os
-
     import jax
 
-    if jax.config.values["jax_compilation_cache_dir"] is None:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update("jax_compilation_cache_dir", str(home / "neuralucb" / "compiled"))
-
-
-@contextmanager
-def _progress(names: Sequence[str], *, quiet: bool) -> Iterator[Callable[[str], Callable[[int, int], None] | None]]:
-    """A bar for each name, with rounds done and time left; a line each when nobody watches."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from neuralucb.experiments.pace import Pace
-
-    if quiet or not err.is_terminal:
-        yield lambda name: None
+    if jax.config.values["jax_compilation_cache_dir"] is not None:
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rounds"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Progress(*columns, console=err) as bars:
-        tasks = {name: bars.add_task(name, total=None, start=False, left="", visible=False) for name in names}
-
-        def meter(name: str) -> Callable[[int, int], None]:
-            pace = Pace()
-            bars.update(tasks[name], visible=True, left="compiling")
-            bars.start_task(tasks[name])
-
-            def report(done: int, whole: int) -> None:
-                bars.update(tasks[name], completed=done, total=whole, left=pace.left(done, whole))
-
-            return report
-
-        yield meter
-
-
-def _prefixed(meter: Callable[[str], Any], problem: str) -> Callable[[str], Any]:
-    return lambda name: meter(f"{problem} {name}")
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neuralucb" / "compiled"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # a cache is a convenience
+    if os.access(folder, os.W_OK):
+        jax.config.update("jax_compilation_cache_dir", str(folder))
 
 
 def _escape(text: str) -> str:

@@ -6,11 +6,10 @@ from typing import NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from neuralucb.precision import require
+from neuralucb.precision import Number, require
 
 __all__ = ["Assumptions", "Confidence", "constant", "self_normalised", "theoretical"]
 
-Number: TypeAlias = float | jax.Array
 Confidence: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
 """rounds t, log(det Z_t / det λI) -> γ_t"""
 

@@ -1,16 +1,18 @@
 """Z, the design matrix λI + Σ ggᵀ, behind one interface: full (exact) or diagonal (the paper's, for real data)."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from neuralucb.precision import require
+from neuralucb.memory import require_memory
+from neuralucb.precision import Number, require
 
-__all__ = ["Design", "Full", "Outer", "dense", "diagonal", "full", "none"]
+__all__ = ["Design", "Full", "Outer", "dense", "diagonal", "full", "inner", "none"]
 
-Number: TypeAlias = float | jax.Array
+
+CURE = "take design='diagonal', or a smaller network"
 
 
 class Outer(NamedTuple):
@@ -50,6 +52,7 @@ def full(size: int, *, ridge: Number, dtype: Any = "float64") -> Design:
 
     def init() -> Full:
         require(dtype)
+        require_memory(size**2 * jnp.dtype(dtype).itemsize, what=f"the full Z of {size} parameters", cure=CURE)
         inverse = jnp.eye(size, dtype=dtype) / jnp.asarray(ridge, dtype=dtype)
         return Full(inverse, jnp.zeros((), dtype=dtype))
 
@@ -105,6 +108,16 @@ def dense(gradient: Any) -> jax.Array:
     """The gradient as one vector of length p."""
     leaves = jax.tree.leaves(gradient, is_leaf=_is_outer)
     return jnp.concatenate([_matrix(leaf).ravel() for leaf in leaves])
+
+
+def inner(a: Any, b: Any) -> jax.Array:
+    """⟨a, b⟩ of two gradients; for a dense layer ⟨left, left⟩⟨right, right⟩, without its matrix."""
+    leaves = zip(jax.tree.leaves(a, is_leaf=_is_outer), jax.tree.leaves(b, is_leaf=_is_outer), strict=True)
+    return jnp.stack([_inner_leaf(x, y) for x, y in leaves]).sum()
+
+
+def _inner_leaf(x: Any, y: Any) -> jax.Array:
+    return (x.left @ y.left) * (x.right @ y.right) if _is_outer(x) else (x * y).sum()
 
 
 def _is_outer(leaf: Any) -> bool:

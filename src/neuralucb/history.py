@@ -21,21 +21,25 @@ class History(NamedTuple):
     contexts: Any
     rewards: jax.Array
     seen: jax.Array
-    """A scalar that must be the same in all lanes of a `vmap`: loops over the history are bounded by it."""
+    """How many rows were observed."""
+    rounds: jax.Array
+    """t, at least `seen`; it bounds loops, so it must be the same in all lanes of a `vmap`, as `seen` need not."""
 
 
 def empty(context: Any, *, capacity: int) -> History:
     """A history with room for `capacity` observations of contexts shaped like the one given."""
     contexts = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), context)
-    return History(contexts, jnp.zeros(capacity, jnp.float32), jnp.int32(0))
+    return History(contexts, jnp.zeros(capacity, jnp.float32), jnp.int32(0), jnp.int32(0))
 
 
-def append(history: History, context: Any, reward: jax.Array) -> History:
-    """The history with one more observation. Beyond its capacity nothing is written; the caller provides the room."""
-    row = history.seen
+def append(history: History, context: Any, reward: float | jax.Array) -> History:
+    """The history with one more observation. The caller provides the room; a full history raises ValueError."""
+    row, capacity = history.seen, history.rewards.shape[0]
+    if not isinstance(row, jax.core.Tracer) and row >= capacity:
+        raise ValueError(f"history is full: its capacity is {capacity}; make a larger one with `empty`.")
     contexts = jax.tree.map(lambda rows, leaf: rows.at[row].set(leaf), history.contexts, context)
-    rewards = history.rewards.at[row].set(reward.astype(history.rewards.dtype))
-    return History(contexts, rewards, row + 1)
+    rewards = history.rewards.at[row].set(jnp.asarray(reward, history.rewards.dtype))
+    return History(contexts, rewards, row + 1, history.rounds + 1)
 
 
 def total(history: History, of: Callable[[Any, jax.Array, jax.Array], Sum]) -> Sum:
@@ -59,7 +63,7 @@ def total(history: History, of: Callable[[Any, jax.Array, jax.Array], Sum]) -> S
     first_rows = jax.tree.map(lambda leaf: leaf[:size], history.contexts)
     shapes = jax.eval_shape(of, first_rows, history.rewards[:size], history.rewards[:size])
     zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    return lax.fori_loop(jnp.int32(0), (history.seen + size - 1) // size, block, zero)
+    return lax.fori_loop(jnp.int32(0), (jnp.minimum(history.rounds, capacity) + size - 1) // size, block, zero)
 
 
 def _zero_unless(rows: jax.Array, leaf: jax.Array) -> jax.Array:

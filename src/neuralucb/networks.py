@@ -5,9 +5,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import random
 
 from neuralucb.designs import Outer
+from neuralucb.policy import check_vector
+from neuralucb.precision import require
 
 __all__ = ["INITIALIZATIONS", "SCALINGS", "Network", "mlp"]
 
@@ -26,6 +29,8 @@ class Network(NamedTuple):
     """θ, x -> f(x; θ)"""
     tangent: Callable[[Any, Any], Any]
     """θ, x -> g(x; θ)/√m, the one form in which the paper uses its gradient; a pytree of arrays and `Outer`"""
+    example: Any
+    """the shape of a context"""
     check: Callable[[Any], None]
     """Raises ValueError for a context of the wrong shape."""
 
@@ -50,13 +55,14 @@ def mlp(
     """
     _check_shape(dim, width, depth, initialization, scaling, duplicate)
     inputs = 2 * dim if duplicate else dim
-    scale = jnp.sqrt(jnp.asarray(width, dtype=dtype)) if scaling == "tangent" else jnp.ones((), dtype=dtype)
+    scale = np.sqrt(width) if scaling == "tangent" else 1.0
 
     def prepare(context: jax.Array) -> jax.Array:
         x = context.astype(dtype)
         return jnp.concatenate([x, x]) / jnp.sqrt(jnp.asarray(2, dtype=dtype)) if duplicate else x
 
     def init(key: jax.Array) -> Weights:
+        require(dtype)
         keys = random.split(key, depth)
         fans = [inputs] + [width] * (depth - 2)
         hidden = [
@@ -70,7 +76,7 @@ def mlp(
         h = prepare(context)
         for hidden in weights[:-1]:
             h = jax.nn.relu(hidden @ h)
-        return scale * (weights[-1] @ h)
+        return jnp.asarray(scale, dtype=dtype) * (weights[-1] @ h)
 
     def tangent(weights: Weights, context: jax.Array) -> tuple[Any, ...]:
         layers = [prepare(context)]
@@ -84,12 +90,7 @@ def mlp(
             delta = delta @ hidden
         return tuple(reversed(gradient))
 
-    def check(context: Any) -> None:
-        shape = getattr(context, "shape", None)
-        if shape != (dim,):
-            raise ValueError(f"a context must be {dim} numbers, got {_describe(context)}; `dim` is set to {dim}.")
-
-    return Network(init, apply, tangent, check)
+    return Network(init, apply, tangent, jax.ShapeDtypeStruct((dim,), "float32"), check_vector(dim))
 
 
 def _hidden(key: jax.Array, width: int, fan_in: int, *, first: bool, initialization: str, scaling: str) -> jax.Array:
@@ -132,7 +133,3 @@ def _check_shape(dim: int, width: int, depth: int, initialization: str, scaling:
             f"dim must be even for initialization='paper', which splits a context into two halves, got {dim}; "
             "take duplicate=True, or initialization='symmetric'."
         )
-
-
-def _describe(value: Any) -> str:
-    return f"shape {value.shape}" if hasattr(value, "shape") else f"a {type(value).__name__}"

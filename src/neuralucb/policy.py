@@ -1,7 +1,7 @@
 """The contract: one noun, four verbs. Every algorithm is a `Policy`; most are made by `policy(estimator, rule)`."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,19 @@ import jax.numpy as jnp
 from neuralucb.history import History
 from neuralucb.precision import exact
 
-__all__ = ["Belief", "Choice", "Context", "Estimator", "Info", "Policy", "Prediction", "Rule", "policy"]
+__all__ = [
+    "Belief",
+    "Choice",
+    "Context",
+    "Estimator",
+    "Info",
+    "Policy",
+    "Prediction",
+    "Rule",
+    "check_vector",
+    "guard",
+    "policy",
+]
 
 Belief: TypeAlias = Any
 Context: TypeAlias = Any
@@ -47,11 +59,10 @@ class Info(NamedTuple):
     diverged: jax.Array
     """Whether training produced NaN, infinity or an exploding loss."""
 
-
-class Select(Protocol):
-    def __call__(
-        self, key: jax.Array, belief: Belief, contexts: Context, available: jax.Array | None = None
-    ) -> Choice: ...
+    @classmethod
+    def nothing(cls) -> "Info":
+        """Of a policy that has nothing to train."""
+        return cls(jnp.full((), jnp.nan, dtype=jnp.float32), jnp.zeros((), dtype=bool))
 
 
 class Policy(NamedTuple):
@@ -62,7 +73,7 @@ class Policy(NamedTuple):
 
     init: Callable[[jax.Array], Belief]
     """key -> belief"""
-    select: Select
+    select: Callable[..., Choice]
     """key, belief, contexts, available -> Choice. Asking changes nothing."""
     observe: Callable[[Belief, Context, jax.Array], Belief]
     """belief, context, reward -> belief. Cheap, every round: Z, ridge sums."""
@@ -87,18 +98,45 @@ Rule: TypeAlias = Callable[[jax.Array, Prediction, jax.Array], Choice]
 def policy(estimator: Estimator, rule: Rule) -> Policy:
     """A policy that predicts with the estimator and chooses with the rule."""
 
+    def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array) -> Choice:
+        shared = Prediction._make((0, 0, None, None))
+        return rule(key, jax.vmap(estimator.predict, (None, 0), shared)(belief, contexts), available)
+
+    return guard(Policy(estimator.init, select, estimator.observe, estimator.learn), estimator.check)
+
+
+def guard(bare: Policy, check: Callable[[Context], None]) -> Policy:
+    """The policy as users meet it: compiled on first use, float64 at hand, bad input refused at the edge.
+
+    check  raises ValueError for a context of one arm that does not fit; sees shapes only.
+    """
+    init, choose, update, train = (exact(jax.jit(verb)) for verb in bare)
+
     def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array | None = None) -> Choice:
-        arms = _check_contexts(contexts, estimator.check)
-        prediction = jax.vmap(estimator.predict, (None, 0), Prediction._make((0, 0, None, None)))(belief, contexts)
-        return rule(key, prediction, _check_available(available, arms))
+        arms = _check_contexts(contexts, check)
+        return choose(key, belief, contexts, _check_available(available, arms))
 
     def observe(belief: Belief, context: Context, reward: jax.Array) -> Belief:
-        estimator.check(context)
+        check(context)
         _check_finite("context", context)
         _check_finite("reward", reward)
-        return estimator.observe(belief, context, jnp.asarray(reward))
+        if jnp.shape(reward) != ():
+            raise ValueError(f"reward must be one number, got shape {jnp.shape(reward)}.")
+        return update(belief, context, reward)
 
-    return Policy(exact(estimator.init), exact(select), exact(observe), exact(estimator.learn))
+    return Policy(init, select, observe, train)
+
+
+def check_vector(dim: int) -> Callable[[Context], None]:
+    """A check that a context is one vector of `dim` numbers."""
+
+    def check(context: Context) -> None:
+        shape = getattr(context, "shape", None)
+        if shape != (dim,):
+            got = f"a {type(context).__name__}" if shape is None else f"shape {shape}"
+            raise ValueError(f"a context must be {dim} numbers, got {got}; `dim` is set to {dim}.")
+
+    return check
 
 
 def _check_contexts(contexts: Context, check: Callable[[Context], None]) -> int:

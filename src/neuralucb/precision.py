@@ -2,14 +2,18 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import jax
+import numpy as np
 
-__all__ = ["exact", "require"]
+__all__ = ["Number", "exact", "require"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+Number: TypeAlias = float | jax.Array
+"""A hyperparameter: a number, or one that is traced."""
 
 
 def exact(function: Callable[P, R]) -> Callable[P, R]:
@@ -36,8 +40,16 @@ def exact(function: Callable[P, R]) -> Callable[P, R]:
 
 def require(dtype: Any) -> None:
     """Raise ValueError, with the cure, where JAX would silently turn float64 into float32."""
-    if str(dtype) == "float64" and not jax.config.read("jax_enable_x64"):
+    if _is_float64(dtype) and not jax.config.read("jax_enable_x64"):
         raise ValueError(
             "float64 is asked for inside a compiled function while JAX's 64-bit types are off, and JAX would truncate "
-            "it; compile and call it inside `with jax.enable_x64(True):`, or take design_precision='float32'."
+            "it; compile and call it inside `with jax.enable_x64(True):`, or take float32 for design_precision and "
+            "network_precision."
         )
+
+
+def _is_float64(dtype: Any) -> bool:
+    try:
+        return np.dtype(dtype) == np.float64 and dtype is not None
+    except TypeError:  # a key's
+        return False

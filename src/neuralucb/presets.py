@@ -35,8 +35,8 @@ PRESETS = {
                 "initialization": "paper",
                 "duplicate": True,
                 "method": "gradient-descent",
-                "steps": 20,
-                "step_size": 1e-4,
+                "steps": 100,
+                "step_size": 2.5e-6,  # 1/(mTL + mλ) of Theorem 1 at T = 10 000
                 "confidence": "theoretical",
             },
         ),

@@ -6,6 +6,7 @@ from jax import random
 
 from neuralucb.confidence import Confidence
 from neuralucb.policy import Choice, Prediction, Rule
+from neuralucb.precision import Number
 
 __all__ = ["best_arm", "epsilon_greedy", "ucb"]
 
@@ -21,12 +22,12 @@ def ucb(confidence: Confidence) -> Rule:
     return choose
 
 
-def epsilon_greedy(epsilon: float | jax.Array) -> Rule:
+def epsilon_greedy(epsilon: Number) -> Rule:
     """With probability ε any available arm, uniformly; otherwise the one with the highest mean."""
 
     def choose(key: jax.Array, prediction: Prediction, available: jax.Array) -> Choice:
         key_explore, key_arm, key_tie = random.split(key, 3)
-        explore = random.uniform(key_explore, dtype=jnp.float32) < epsilon
+        explore = random.uniform(key_explore, dtype=jnp.float32) < jnp.asarray(epsilon, jnp.float32)
         anything = best_arm(key_arm, jnp.zeros_like(prediction.mean), available)
         arm = jnp.where(explore, anything, best_arm(key_tie, prediction.mean, available))
         return Choice(

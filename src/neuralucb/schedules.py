@@ -30,6 +30,7 @@ def read_schedule(text: str) -> Schedule:
 
     The example learns every 10 rounds to 500, every 50 to 2000, and every 100 after.
     """
+    text = str(text)
     if text in NAMED:
         return NAMED[text]
     phases = []
@@ -49,10 +50,10 @@ def read_schedule(text: str) -> Schedule:
 
 def learning_rounds(schedule: Schedule, *, rounds: int) -> np.ndarray:
     """The rounds, counted from 1, after which the policy learns, in order."""
-    chosen: list[int] = []
-    start = 0
+    chosen, start = [np.zeros(0, dtype=np.int32)], 0
     for phase in schedule:
         end = rounds if phase.until is None else min(phase.until, rounds)
-        chosen += [t for t in range(start + 1, end + 1) if t % phase.every == 0]
+        first = (start // phase.every + 1) * phase.every
+        chosen.append(np.arange(first, end + 1, phase.every, dtype=np.int32))
         start = max(start, end)
-    return np.asarray(chosen, dtype=np.int32)
+    return np.concatenate(chosen)

@@ -4,7 +4,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Setting", "choice", "flag", "integer", "number", "read_settings", "redefine", "steps"]
+__all__ = ["Setting", "choice", "flag", "integer", "number", "read_settings", "read_whole", "redefine", "steps"]
+
+
+SMALLEST, LARGEST = 1e-30, 1e30
+"""What float32 holds with room for a square root or a product; beyond it a number would turn into 0 or infinity."""
+
+LARGEST_WHOLE = 2**31 - 1
 
 
 class Setting(NamedTuple):
@@ -45,10 +51,12 @@ def number(
     def read(value: Any) -> float:
         try:
             real = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(f"must be {allowed}") from None
-        if isinstance(value, bool) or not math.isfinite(real) or real <= above or real < least or real > most:
+        if str(value) in ("True", "False") or not math.isfinite(real) or real <= above or real < least or real > most:
             raise ValueError(f"must be {allowed}")
+        if real != 0 and not SMALLEST <= abs(real) <= LARGEST:
+            raise ValueError(f"must be {allowed}, and between {SMALLEST:g} and {LARGEST:g} in size")
         return real
 
     return Setting(name, symbol, default, meaning, allowed, read, True, tuple(grid))
@@ -57,7 +65,7 @@ def number(
 def integer(name: str, symbol: str, default: int, meaning: str, *, least: int = 1) -> Setting:
     """A whole number, at least `least`."""
     allowed = f"a whole number ≥ {least}"
-    return Setting(name, symbol, default, meaning, allowed, lambda value: _whole(value, least, allowed), False)
+    return Setting(name, symbol, default, meaning, allowed, lambda value: read_whole(value, least, allowed), False)
 
 
 def steps(default: int | str) -> Setting:
@@ -65,7 +73,7 @@ def steps(default: int | str) -> Setting:
     allowed = 'a whole number ≥ 1, or "t"'
 
     def read(value: Any) -> int | str:
-        return "t" if value == "t" else _whole(value, 1, allowed)
+        return "t" if value == "t" else read_whole(value, 1, allowed)
 
     return Setting("steps", "J", default, "training steps a call", allowed, read, False)
 
@@ -123,11 +131,12 @@ def read_value(setting: Setting, value: Any) -> Any:
         raise ValueError(f"{setting.name}{symbol} {problem}, got {value!r}.") from None
 
 
-def _whole(value: Any, least: int, allowed: str) -> int:
+def read_whole(value: Any, least: int, allowed: str) -> int:
+    """A whole number from a value or its text; raises ValueError without naming what it is for."""
     try:
         whole = int(str(value))
     except ValueError:
         raise ValueError(f"must be {allowed}") from None
-    if whole < least:
-        raise ValueError(f"must be {allowed}")
+    if not least <= whole <= LARGEST_WHOLE:
+        raise ValueError(f"must be {allowed} and at most {LARGEST_WHOLE}")
     return whole

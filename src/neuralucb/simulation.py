@@ -13,11 +13,11 @@ from neuralucb.precision import exact
 from neuralucb.problems.contract import Problem
 from neuralucb.schedules import Schedule, learning_rounds
 
-__all__ = ["State", "Trace", "prepare", "simulate"]
+__all__ = ["Outcome", "Simulation", "State", "Trace", "prepare", "simulate"]
 
 
 class Trace(NamedTuple):
-    """What happened, round by round, and what is believed at the end."""
+    """What happened, round by round."""
 
     arm: jax.Array
     """[T] arm played"""
@@ -27,6 +27,13 @@ class Trace(NamedTuple):
     """the first round, from 1, by which training or a score was not finite or the loss exploded; 0 if never"""
     loss: jax.Array
     """training loss after the last training; NaN if none"""
+
+
+class Outcome(NamedTuple):
+    """A whole run: what happened, and what is believed at the end."""
+
+    trace: Trace
+    belief: Belief
 
 
 class State(NamedTuple):
@@ -50,18 +57,16 @@ class Simulation(NamedTuple):
     """the last round of each segment"""
 
 
-def simulate(
-    key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
-) -> tuple[Trace, Belief]:
+def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule) -> Outcome:
     """One whole run: its trace and its final belief. Pure; compile it with `jit`, batch it with `vmap`.
 
     Compiled by you, a policy with a float64 design needs `with jax.enable_x64(True):` around compiling and calling.
     """
 
-    def whole(key: jax.Array) -> tuple[Trace, Belief]:
+    def whole(key: jax.Array) -> Outcome:
         run = prepare(policy, problem, rounds=rounds, schedule=schedule)
         end = run.advance(key, run.begin(key), 0, len(run.ends))
-        return end.trace, end.belief
+        return Outcome(end.trace, end.belief)
 
     return exact(whole)(key)
 
@@ -97,7 +102,7 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         context = jax.tree.map(lambda leaf: leaf[choice.arm], now.contexts)
         reward = now.expected[choice.arm] + now.noise
         belief = policy.observe(state.belief, context, reward)
-        history = append(History(state.contexts, state.rewards, t), context, reward)
+        history = append(History(state.contexts, state.rewards, t, t), context, reward)
         regret = now.expected.max() - now.expected[choice.arm]
         trace = state.trace._replace(
             arm=state.trace.arm.at[t].set(choice.arm), regret=state.trace.regret.at[t].set(regret)
@@ -106,7 +111,7 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         return State(state.world, belief, history.contexts, history.rewards, trace)
 
     def learn(keys: "_Keys", t: jax.Array, state: State) -> State:
-        history = History(state.contexts, state.rewards, t)
+        history = History(state.contexts, state.rewards, t, t)
         belief, info = policy.learn(random.fold_in(keys.learn, t), state.belief, history)
         trace = _mark(state.trace, info.diverged, t)._replace(loss=info.loss.astype(jnp.float32))
         return state._replace(belief=belief, trace=trace)

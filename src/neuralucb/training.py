@@ -9,10 +9,10 @@ from jax import lax, random
 
 from neuralucb.history import History, total
 from neuralucb.policy import Info
+from neuralucb.precision import Number
 
 __all__ = ["Train", "gradient_descent", "sgd"]
 
-Number: TypeAlias = float | jax.Array
 Apply: TypeAlias = Callable[[Any, Any], jax.Array]
 Steps: TypeAlias = int | Literal["t"]
 Train: TypeAlias = Callable[[jax.Array, Apply, Any, Any, History], tuple[Any, Info]]
@@ -22,13 +22,12 @@ CHUNK = 50
 """Minibatches whose rows are drawn at once: drawing them one by one costs as much as the step itself."""
 
 EXPLOSION = 1e3
-"""A loss this many times above where it began, or above that of predicting 0, is called divergence even if finite."""
+"""A loss this many times that of θ_0 and of predicting 0, whichever is larger, is called divergence even if finite."""
 
 
 class _State(NamedTuple):
     params: Any
     optimizer: Any
-    first_loss: jax.Array
     peak_loss: jax.Array
 
 
@@ -47,10 +46,10 @@ def gradient_descent(*, step_size: Number, steps: Steps, pull: Number) -> Train:
 
             loss, gradient = total(history, of)
             moved = _descend(state.params, gradient, initial, step_size, pull)
-            return _moved(state, moved, (), loss / history.seen.astype(loss.dtype))
+            return _moved(state, moved, (), loss / _at_least_one(history.seen, loss.dtype))
 
-        count = history.seen if steps == "t" else jnp.int32(steps)
-        return _finish(apply, lax.fori_loop(jnp.int32(0), count, step, _begin(params, (), history)), history)
+        count = history.rounds if steps == "t" else jnp.int32(steps)
+        return _finish(apply, lax.fori_loop(jnp.int32(0), count, step, _begin(params, ())), initial, history)
 
     return train
 
@@ -65,16 +64,16 @@ def sgd(*, step_size: Number, steps: Steps, batch_size: int, pull: Number, optim
     """
 
     def train(key: jax.Array, apply: Apply, params: Any, initial: Any, history: History) -> tuple[Any, Info]:
-        count = history.seen if steps == "t" else jnp.int32(steps)
+        count = history.rounds if steps == "t" else jnp.int32(steps)
         chunk = CHUNK if steps == "t" else max(1, min(CHUNK, steps))
         seen = history.seen
 
         def step(state: _State, rows: jax.Array) -> _State:
             batch = jax.tree.map(lambda leaf: leaf[rows], history.contexts)
             rewards = history.rewards[rows]
-            weights = jnp.full(rewards.shape, 1 / batch_size, dtype=rewards.dtype)
+            weights = jnp.full(rewards.shape, 1 / batch_size, dtype=rewards.dtype) * (seen > 0).astype(rewards.dtype)
             loss, gradient = jax.value_and_grad(_squared_error)(state.params, apply, batch, rewards, weights)
-            pull_now = jnp.asarray(pull, dtype=loss.dtype) / seen.astype(loss.dtype)
+            pull_now = jnp.asarray(pull, dtype=loss.dtype) / _at_least_one(seen, loss.dtype)
             if optimizer is None:
                 return _moved(state, _descend(state.params, gradient, initial, step_size, pull_now), (), loss)
             gradient = jax.tree.map(lambda g, w, w0: g + pull_now * (w - w0), gradient, state.params, initial)
@@ -87,9 +86,9 @@ def sgd(*, step_size: Number, steps: Steps, batch_size: int, pull: Number, optim
             here = jnp.minimum(chunk, count - index * chunk)
             return lax.fori_loop(jnp.int32(0), here, lambda j, inner: step(inner, rows[j]), state)
 
-        start = _begin(params, () if optimizer is None else optimizer.init(params), history)
+        start = _begin(params, () if optimizer is None else optimizer.init(params))
         end = lax.fori_loop(jnp.int32(0), (count + chunk - 1) // chunk, steps_of_chunk, start)
-        return _finish(apply, end, history)
+        return _finish(apply, end, initial, history)
 
     return train
 
@@ -110,29 +109,33 @@ def _descend(params: Any, gradient: Any, initial: Any, step_size: Number, pull: 
 def _draw_rows(key: jax.Array, shape: tuple[int, ...], count: jax.Array) -> jax.Array:
     """Rows below count, with replacement; the bias of the remainder is below count/2³²."""
     bits = random.bits(key, shape, dtype=jnp.uint32)
-    return (bits % jnp.maximum(count, 1).astype(jnp.uint32)).astype(jnp.int32)
+    return (bits % _at_least_one(count, jnp.uint32)).astype(jnp.int32)
 
 
-def _begin(params: Any, optimizer: Any, history: History) -> _State:
-    dtype = jax.tree.leaves(params)[0].dtype
-    return _State(params, optimizer, jnp.full((), jnp.nan, dtype), jnp.zeros((), dtype))
+def _at_least_one(count: jax.Array, dtype: Any) -> jax.Array:
+    """A divisor: nothing observed means nothing to learn, not 0/0."""
+    return jnp.maximum(count, 1).astype(dtype)
+
+
+def _begin(params: Any, optimizer: Any) -> _State:
+    return _State(params, optimizer, jnp.zeros((), jax.tree.leaves(params)[0].dtype))
 
 
 def _moved(state: _State, params: Any, optimizer: Any, loss: jax.Array) -> _State:
-    first = jnp.where(jnp.isnan(state.first_loss), loss, state.first_loss)
-    return _State(params, optimizer, first, jnp.maximum(state.peak_loss, loss))
+    return _State(params, optimizer, jnp.maximum(state.peak_loss, loss))
 
 
-def _finish(apply: Apply, state: _State, history: History) -> tuple[Any, Info]:
+def _finish(apply: Apply, state: _State, initial: Any, history: History) -> tuple[Any, Info]:
     """The trained parameters, and whether they can be trusted."""
 
-    def of(contexts: Any, rewards: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
-        loss = _squared_error(state.params, apply, contexts, rewards, weights)
-        return loss, 0.5 * (weights * rewards**2).sum().astype(loss.dtype)
+    def of(contexts: Any, rewards: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        trained = _squared_error(state.params, apply, contexts, rewards, weights)
+        untrained = _squared_error(initial, apply, contexts, rewards, weights)
+        return trained, untrained, 0.5 * (weights * rewards**2).sum().astype(trained.dtype)
 
-    loss, of_zero = (part / history.seen.astype(part.dtype) for part in total(history, of))
-    finite = jnp.isfinite(loss) & jnp.isfinite(state.peak_loss)
+    loss, of_initial, of_zero = (part / _at_least_one(history.seen, part.dtype) for part in total(history, of))
+    peak = jnp.maximum(state.peak_loss, loss)  # NaN, once there, stays
+    finite = jnp.isfinite(peak)
     for leaf in jax.tree.leaves(state.params):
         finite &= jnp.isfinite(leaf).all()
-    exploded = state.peak_loss > EXPLOSION * jnp.fmax(state.first_loss, of_zero)
-    return state.params, Info(loss, ~finite | exploded)
+    return state.params, Info(loss, ~finite | (peak > EXPLOSION * jnp.maximum(of_initial, of_zero)))

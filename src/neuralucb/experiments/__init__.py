@@ -1,6 +1,6 @@
 """Experiments: runs of many seeds and settings, their statistics, tables and figures. Needs the extra `experiments`."""
 
 from neuralucb.experiments.results import Result, Summary
-from neuralucb.experiments.running import compare, run, run_grid
+from neuralucb.experiments.running import Plan, compare, plan, play, run, run_grid, with_scale
 
-__all__ = ["Result", "Summary", "compare", "run", "run_grid"]
+__all__ = ["Plan", "Result", "Summary", "compare", "plan", "play", "run", "run_grid", "with_scale"]

@@ -1,8 +1,7 @@
 """Figures: cumulative regret over rounds, mean and 95 % band. Colour-blind safe, and legible in grey by line style."""
 
 import os
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,8 @@ DASHES: tuple[Any, ...] = (
     "-.",
     ":",
 )
+SCALE = {"uniform": ("#777777", (0, (1, 2))), "oracle": ("#777777", "-")}
+"""Lines for scale stay in the background."""
 POINTS = 500
 """Points drawn of a curve: more than a figure can show."""
 
@@ -36,36 +37,34 @@ def draw_regret(panels: Sequence[Sequence[Result]], path: Path) -> Path:
     figure = Figure(figsize=(4.6 * len(panels) + 0.4, 3.9), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    names = list(dict.fromkeys(result.algorithm for results in panels for result in results))
+    drawn = dict.fromkeys(result.algorithm for results in panels for result in results)
+    names = [name for name in drawn if name not in SCALE]
     for axis, results in zip(axes, panels, strict=True):
         _panel(axis, results, names)
     axes[0].set_ylabel("cumulative regret")
     return write_whole(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:]))
 
 
-def write_whole(path: Path, write: Any) -> Path:
+def write_whole(path: Path, write: Callable[[Path], Any]) -> Path:
     """Write through a temporary file in the same folder and rename: a killed process leaves no half-written file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         write(temporary)
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     return path
 
 
 def _panel(axis: Any, results: Sequence[Result], names: Sequence[str]) -> None:
     for result in results:
-        style = names.index(result.algorithm)
         rounds = np.unique(np.linspace(0, result.rounds - 1, min(POINTS, result.rounds)).astype(int))
         curves = result.regret[:, rounds]
         label = result.algorithm + (f" ({result.diverged} of {len(result.seeds)} diverged)" if result.diverged else "")
-        colour = COLOURS[style % len(COLOURS)]
-        axis.plot(rounds + 1, curves.mean(axis=0), color=colour, linestyle=DASHES[style % len(DASHES)], label=label)
+        colour, dash = SCALE.get(result.algorithm) or _style(names.index(result.algorithm))
+        axis.plot(rounds + 1, curves.mean(axis=0), color=colour, linestyle=dash, label=label)
         low, high = interval(curves)
         if len(result.seeds) > 1:
             axis.fill_between(rounds + 1, low, high, color=colour, alpha=0.18, linewidth=0)
@@ -78,3 +77,7 @@ def _panel(axis: Any, results: Sequence[Result], names: Sequence[str]) -> None:
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
     axis.legend(frameon=False, fontsize=9, loc="upper left")
+
+
+def _style(index: int) -> tuple[str, Any]:
+    return COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]

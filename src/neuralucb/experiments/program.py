@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import numpy as np
 
-from neuralucb.algorithms import Algorithm
-from neuralucb.problems import Problem
+from neuralucb.algorithms import Algorithm, Task
+from neuralucb.memory import require_memory
+from neuralucb.problems import Problem, reveal
 from neuralucb.schedules import read_schedule
 from neuralucb.simulation import Simulation, State, Trace, prepare
 
@@ -48,8 +49,13 @@ class Program:
         self, algorithm: Algorithm, problem: Problem, settings: Mapping[str, Any], rounds: int, when: str, lanes: Lanes
     ) -> None:
         def simulation(numbers: Mapping[str, Any]) -> Simulation:
-            policy = algorithm.recipe(problem.dim, {**settings, **numbers})
-            return prepare(policy, problem, rounds=rounds, schedule=read_schedule(when))
+            policy = algorithm.recipe(Task(problem.dim, rounds), {**settings, **numbers})
+            return prepare(
+                policy,
+                reveal(problem) if algorithm.sees_expected else problem,
+                rounds=rounds,
+                schedule=read_schedule(when),
+            )
 
         def begin(seed: jax.Array, numbers: Mapping[str, Any]) -> State:
             return simulation(numbers).begin(jax.random.key(seed))
@@ -63,6 +69,11 @@ class Program:
             shape = jax.eval_shape(jax.vmap(begin), one.seeds, one.numbers)
             lane_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shape))
             self.group, self.workers = _group(len(lanes.seeds), lane_bytes)
+            require_memory(
+                lane_bytes * self.group * self.workers,
+                what=f"{algorithm.name}, {self.group * self.workers} lanes of {lane_bytes / 1e6:.1f} MB at a time,",
+                cure="take fewer rounds or seeds, a smaller network, or design='diagonal' where there is one",
+            )
             group = lanes.take(np.arange(self.group) % len(lanes.seeds))
             self.begin = jax.jit(jax.vmap(begin)).lower(group.seeds, group.numbers).compile()
             state = jax.eval_shape(jax.vmap(begin), group.seeds, group.numbers)

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neuralucb import __version__
+
 __all__ = ["Result", "Summary", "interval"]
 
 CONFIDENCE = 0.95
@@ -36,6 +38,7 @@ class Result(NamedTuple):
     compile_seconds: float
     seconds: float
     """of computing, shared by all settings of a grid; compiling not included"""
+    device: str
 
     @property
     def final_regret(self) -> np.ndarray:
@@ -74,6 +77,8 @@ class Result(NamedTuple):
             },
             "compile_seconds": round(self.compile_seconds, 3),
             "seconds": round(self.seconds, 3),
+            "device": self.device,
+            "version": __version__,
         }
 
 

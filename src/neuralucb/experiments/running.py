@@ -3,26 +3,41 @@
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
-from neuralucb.algorithms import Algorithm, find_algorithm
+from neuralucb.algorithms import Algorithm, Task, find_algorithm
 from neuralucb.experiments.program import Lanes, Program, Progress
 from neuralucb.experiments.results import Result
 from neuralucb.presets import find_preset
 from neuralucb.problems import find_problem
 from neuralucb.schedules import read_schedule
-from neuralucb.settings import read_settings
+from neuralucb.settings import read_settings, read_whole
 
-__all__ = ["compare", "run", "run_grid"]
+__all__ = ["Plan", "compare", "plan", "play", "run", "run_grid", "with_scale"]
+
+LARGEST_SEED = 2**32 - 1
 
 
-class _Point(NamedTuple):
-    """One combination of settings: the algorithm's and the problem's."""
+class Point(NamedTuple):
+    """One combination of settings: the algorithm's and the problem's, checked and complete."""
 
     algorithm: dict[str, Any]
     problem: dict[str, Any]
+
+
+class Plan(NamedTuple):
+    """What is to be run, checked: nothing in it can fail for bad input any more."""
+
+    problem: str
+    points: dict[str, list[Point]]
+    """by algorithm"""
+    rounds: int
+    seeds: tuple[int, ...]
+    schedule: str
 
 
 def run(
@@ -48,7 +63,7 @@ def run(
 
 def compare(
     problem: str,
-    algorithms: Sequence[str],
+    algorithms: Sequence[str] | Mapping[str, Mapping[str, Any]],
     *,
     rounds: int = 10_000,
     seeds: int | Sequence[int] = 10,
@@ -57,23 +72,12 @@ def compare(
     progress: Callable[[str], Progress | None] | None = None,
     **settings: Any,
 ) -> list[Result]:
-    """Several algorithms on the same problems, contexts and noise; each takes those settings that it has."""
-    shares = _share_settings(problem, algorithms, settings)
-    for name, own in shares.items():  # all mistakes before any computing
-        _read_point(name, problem, own, preset)
-    return [
-        run(
-            name,
-            problem,
-            rounds=rounds,
-            seeds=seeds,
-            preset=preset,
-            schedule=schedule,
-            progress=None if progress is None else progress(name),
-            **own,
-        )
-        for name, own in shares.items()
-    ]
+    """Several algorithms on the same problems, contexts and noise; each takes those settings that it has.
+
+    algorithms  their names, or a mapping from name to settings of its own.
+    """
+    prepared = plan(problem, algorithms, settings, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
+    return play(prepared, progress)
 
 
 def run_grid(
@@ -91,68 +95,105 @@ def run_grid(
 
     Combinations that differ only in numbers (exploration, step_size, …) share one compilation.
     """
-    chosen = _read_seeds(seeds)
-    if rounds < 1:
-        raise ValueError(f"rounds must be at least 1, got {rounds}.")
-    when = schedule or find_preset(preset).schedule
-    read_schedule(when)
+    for name, values in grid.items():
+        if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
+            raise ValueError(f"grid must have a list of values for {name}, got {values!r}.")
+    prepared = plan(problem, [], {}, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
     combinations = itertools.product(*grid.values())
-    points = [_read_point(algorithm, problem, dict(zip(grid, values, strict=True)), preset) for values in combinations]
+    points = [
+        _read_point(algorithm, problem, dict(zip(grid, values, strict=True)), preset, prepared.rounds)
+        for values in combinations
+    ]
+    return play(prepared._replace(points={algorithm: points}), None if progress is None else lambda _: progress)
+
+
+def plan(
+    problem: str,
+    algorithms: Sequence[str] | Mapping[str, Mapping[str, Any]],
+    settings: Mapping[str, Any],
+    *,
+    rounds: int,
+    seeds: int | Sequence[int],
+    preset: str = "paper",
+    schedule: str | None = None,
+) -> Plan:
+    """The runs that `compare` would make, all bad input refused; `play` makes them."""
+    if isinstance(algorithms, str):
+        raise ValueError(f"algorithms must be a list of names, got {algorithms!r}.")
+    when = str(schedule or find_preset(preset).schedule)
+    read_schedule(when)
+    count = _read_count("rounds", rounds)
+    shares = _share_settings(problem, algorithms, settings)
+    points = {name: [_read_point(name, problem, own, preset, count)] for name, own in shares.items()}
+    return Plan(problem, points, count, _read_seeds(seeds), when)
+
+
+def play(prepared: Plan, progress: Callable[[str], Progress | None] | None = None) -> list[Result]:
+    """The results of a plan, in its order. `progress` is asked for a meter for each algorithm."""
+    results = []
+    for algorithm, points in prepared.points.items():
+        meter = None if progress is None else progress(algorithm)
+        results += _run_algorithm(algorithm, points, prepared, meter)
+    return results
+
+
+def with_scale(prepared: Plan) -> Plan:
+    """The same plan with the uniform policy beside it, for scale."""
+    (first, *_), *_ = prepared.points.values()
+    return prepared._replace(points={**prepared.points, "uniform": [Point({}, first.problem)]})
+
+
+def _run_algorithm(algorithm: str, points: Sequence[Point], prepared: Plan, progress: Progress | None) -> list[Result]:
+    """Points of one algorithm, those of one shape together."""
     groups: dict[tuple[Any, ...], list[int]] = {}
     for index, point in enumerate(points):
         groups.setdefault(_shape(find_algorithm(algorithm), point), []).append(index)
     results: dict[int, Result] = {}
-    whole, before = len(points) * len(chosen) * rounds, 0
+    each = len(prepared.seeds) * prepared.rounds
+    before = 0
     for members in groups.values():
-        meter = None if progress is None else _offset(progress, before, whole)
-        shared = [points[index] for index in members]
-        results |= zip(members, _run_points(algorithm, problem, shared, rounds, chosen, when, meter), strict=True)
-        before += len(members) * len(chosen) * rounds
+        meter = None if progress is None else _offset(progress, before, len(points) * each)
+        results |= zip(
+            members, _run_shape(algorithm, [points[index] for index in members], prepared, meter), strict=True
+        )
+        before += len(members) * each
     return [results[index] for index in range(len(points))]
 
 
-def _run_points(
-    algorithm: str,
-    problem: str,
-    points: Sequence[_Point],
-    rounds: int,
-    seeds: tuple[int, ...],
-    when: str,
-    progress: Progress | None,
-) -> list[Result]:
+def _run_shape(algorithm: str, points: Sequence[Point], prepared: Plan, progress: Progress | None) -> list[Result]:
     """Points that differ in traced numbers alone, as lanes of one program."""
-    recipe = find_algorithm(algorithm)
+    recipe, seeds = find_algorithm(algorithm), prepared.seeds
     traced = [setting.name for setting in recipe.settings if setting.traced]
-    columns = {name: np.asarray([point.algorithm[name] for point in points], np.float32) for name in traced}
+    columns = {name: np.asarray([point.algorithm[name] for point in points], np.float64) for name in traced}
     lanes = Lanes(
         np.tile(np.asarray(seeds, np.uint32), len(points)),
         {name: np.repeat(column, len(seeds)) for name, column in columns.items()},
     )
-    world = find_problem(problem).make(**points[0].problem)
-    program = Program(recipe, world, points[0].algorithm, rounds, when, lanes)
+    world = find_problem(prepared.problem).make(**points[0].problem)
+    program = Program(recipe, world, points[0].algorithm, prepared.rounds, prepared.schedule, lanes)
     started = time.perf_counter()
     regret, diverged_at = program.run(lanes, progress)
     seconds = time.perf_counter() - started
+    by_point = zip(points, np.split(regret, len(points)), np.split(diverged_at, len(points)), strict=True)
     return [
         Result(
-            algorithm,
-            problem,
-            rounds,
-            when,
-            {**point.algorithm, **point.problem},
-            seeds,
-            curves,
-            at,
-            program.compile_seconds,
-            seconds,
+            algorithm=algorithm,
+            problem=prepared.problem,
+            rounds=prepared.rounds,
+            schedule=prepared.schedule,
+            settings={**point.algorithm, **point.problem},
+            seeds=seeds,
+            regret=curves,
+            diverged_at=at,
+            compile_seconds=program.compile_seconds,
+            seconds=seconds,
+            device=jax.devices()[0].device_kind,
         )
-        for point, curves, at in zip(
-            points, np.split(regret, len(points)), np.split(diverged_at, len(points)), strict=True
-        )
+        for point, curves, at in by_point
     ]
 
 
-def _read_point(algorithm: str, problem: str, given: Mapping[str, Any], preset: str) -> _Point:
+def _read_point(algorithm: str, problem: str, given: Mapping[str, Any], preset: str, rounds: int) -> Point:
     """The given settings, the preset's, the defaults: sorted by owner and checked, also together."""
     recipe, definition = find_algorithm(algorithm), find_problem(problem)
     of_problem = {setting.name for setting in definition.settings}
@@ -167,26 +208,30 @@ def _read_point(algorithm: str, problem: str, given: Mapping[str, Any], preset: 
     usual = {name: value for name, value in find_preset(preset).settings.items() if name in of_algorithm}
     own = {name: value for name, value in given.items() if name in of_algorithm}
     settings = read_settings(recipe.settings, {**usual, **own}, of=algorithm)
-    recipe.check(definition.make(**world).dim, settings)
-    return _Point(settings, world)
+    recipe.check(Task(definition.make(**world).dim, rounds), settings)
+    return Point(settings, world)
 
 
-def _share_settings(problem: str, algorithms: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """For each algorithm the settings that it or the problem has; one that nobody has is refused."""
-    if not algorithms:
-        raise ValueError("algorithms must name at least one, got none.")
+def _share_settings(
+    problem: str, algorithms: Sequence[str] | Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """For each algorithm its own settings and those of the shared ones that it or the problem has."""
+    own = algorithms if isinstance(algorithms, Mapping) else {name: {} for name in algorithms}
     of_problem = [setting.name for setting in find_problem(problem).settings]
-    owned = {name: [*of_problem, *(setting.name for setting in find_algorithm(name).settings)] for name in algorithms}
-    known = list(dict.fromkeys(itertools.chain(*owned.values())))
+    owned = {name: [*of_problem, *(setting.name for setting in find_algorithm(name).settings)] for name in own}
+    known = list(dict.fromkeys(itertools.chain(of_problem, *owned.values())))
     for name, value in settings.items():
         if name not in known:
             raise ValueError(
                 f"{name} (given as {value!r}) is not a setting of any of these; they have: {', '.join(known)}."
             )
-    return {name: {key: value for key, value in settings.items() if key in owned[name]} for name in algorithms}
+    return {
+        name: {key: value for key, value in settings.items() if key in owned[name]} | dict(mine)
+        for name, mine in own.items()
+    }
 
 
-def _shape(recipe: Algorithm, point: _Point) -> tuple[Any, ...]:
+def _shape(recipe: Algorithm, point: Point) -> tuple[Any, ...]:
     """What must be equal for two points to share a compiled program."""
     traced = {setting.name for setting in recipe.settings if setting.traced}
     return (tuple(item for item in point.algorithm.items() if item[0] not in traced), tuple(point.problem.items()))
@@ -200,10 +245,18 @@ def _offset(progress: Progress, before: int, whole: int) -> Progress:
     return lambda done, total: progress(before + done, whole)
 
 
+def _read_count(name: str, value: Any) -> int:
+    try:
+        return read_whole(value, 1, "a whole number of at least 1")
+    except ValueError as problem:
+        raise ValueError(f"{name} {problem}, got {value!r}.") from None
+
+
 def _read_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(seed) for seed in seeds)
-    if not chosen or min(chosen) < 0:
-        raise ValueError(f"seeds must be a number of at least 1, or seeds that are not negative, got {seeds!r}.")
-    if len(set(chosen)) < len(chosen):
+    if not isinstance(seeds, Sequence | np.ndarray) or isinstance(seeds, str):
+        return tuple(range(_read_count("seeds", seeds)))
+    if not len(seeds) or not all(isinstance(seed, Integral) and 0 <= seed <= LARGEST_SEED for seed in seeds):
+        raise ValueError(f"seeds must be a number of runs, or whole numbers from 0 to {LARGEST_SEED}, got {seeds!r}.")
+    if len(set(seeds)) < len(seeds):
         raise ValueError(f"seeds must differ, got {seeds!r}; a seed counted twice makes the interval too narrow.")
-    return chosen
+    return tuple(int(seed) for seed in seeds)

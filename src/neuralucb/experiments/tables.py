@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from neuralucb import __version__
 from neuralucb.experiments.results import Result
 
 __all__ = ["markdown", "terminal"]
@@ -12,12 +13,12 @@ HEAD = ("algorithm", "problem", "mean", "std", "95 % interval", "worst", "diverg
 
 
 def terminal(results: Sequence[Result], *, title: str) -> Any:
-    """A rich table, one row a result."""
+    """A rich table, one row a result; folded where the terminal is narrow, never cut."""
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0))
     for name in HEAD:
-        table.add_column(name, justify="left" if name in HEAD[:2] else "right", no_wrap=True)
+        table.add_column(name, justify="left" if name in HEAD[:2] else "right", overflow="fold")
     for result in results:
         cells = _cells(result)
         if result.diverged:
@@ -27,9 +28,16 @@ def terminal(results: Sequence[Result], *, title: str) -> Any:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """The same table as Markdown text."""
+    """The same table as Markdown, with the settings that made it."""
     rows = [HEAD, tuple("---" for _ in HEAD), *(_cells(result) for result in results)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+    first = results[0]
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines += ["", f"Final regret after {first.rounds} rounds, seeds {', '.join(str(seed) for seed in first.seeds)}."]
+    lines += [f"neuralucb {__version__}, {first.device}. Settings:", ""]
+    for result in results:
+        words = ", ".join(f"{name}={value}" for name, value in result.settings.items())
+        lines.append(f"- {result.algorithm} on {result.problem}, learning by schedule {result.schedule}: {words}")
+    return "\n".join(lines) + "\n"
 
 
 def _cells(result: Result) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-__all__ = ["Problem", "Round"]
+__all__ = ["Problem", "Round", "reveal"]
 
 
 class Round(NamedTuple):
@@ -27,3 +27,13 @@ class Problem(NamedTuple):
     """key -> world"""
     draw: Callable[[jax.Array, Any, jax.Array], Round]
     """key of this round, world, round t (from 0) -> Round"""
+
+
+def reveal(problem: Problem) -> Problem:
+    """The same problem, each arm's context paired with its expected reward: what the oracle is told."""
+
+    def draw(key: jax.Array, world: Any, t: jax.Array) -> Round:
+        now = problem.draw(key, world, t)
+        return now._replace(contexts=(now.contexts, now.expected))
+
+    return problem._replace(draw=draw)

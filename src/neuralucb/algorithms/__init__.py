@@ -1,0 +1,51 @@
+"""The algorithms by name. Add your own: `ALGORITHMS["mine"] = Algorithm(…)`, and every command and test knows it."""
+
+from numbers import Integral
+from typing import Any
+
+from neuralucb.algorithms.classical import GLM_UCB, KERNEL_UCB, LIN_UCB
+from neuralucb.algorithms.contract import Algorithm, Task
+from neuralucb.algorithms.fixed import NEURAL_EPSILON_GREEDY0, NEURAL_UCB0
+from neuralucb.algorithms.scale import ORACLE, UNIFORM
+from neuralucb.algorithms.trained import BOOTSTRAPPED_NN, NEURAL_EPSILON_GREEDY, NEURAL_UCB
+from neuralucb.policy import Policy
+from neuralucb.settings import read_settings
+
+__all__ = ["ALGORITHMS", "Algorithm", "Task", "build", "find_algorithm"]
+
+ALGORITHMS: dict[str, Algorithm] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        NEURAL_UCB,
+        NEURAL_EPSILON_GREEDY,
+        NEURAL_UCB0,
+        NEURAL_EPSILON_GREEDY0,
+        BOOTSTRAPPED_NN,
+        LIN_UCB,
+        GLM_UCB,
+        KERNEL_UCB,
+        UNIFORM,
+        ORACLE,
+    )
+}
+
+
+def build(name: str, *, dim: int, rounds: int | None = None, **settings: Any) -> Policy:
+    """The named algorithm as a policy for contexts of `dim` numbers: `build("neural-ucb", dim=20, width=100)`.
+
+    rounds  T, if it is known; algorithms that gain from it use it.
+    """
+    algorithm = find_algorithm(name)
+    values = read_settings(algorithm.settings, settings, of=name)
+    if not isinstance(dim, Integral) or dim < 1:
+        raise ValueError(f"dim must be a whole number of at least 1, got {dim!r}.")
+    task = Task(int(dim), rounds)
+    algorithm.check(task, values)
+    return algorithm.recipe(task, values)
+
+
+def find_algorithm(name: str) -> Algorithm:
+    """The algorithm of that name; an unknown one lists the known."""
+    if name not in ALGORITHMS:
+        raise ValueError(f"algorithm {name!r} is not known; known: {', '.join(ALGORITHMS)}.")
+    return ALGORITHMS[name]

@@ -1,0 +1,37 @@
+"""What an algorithm is: a recipe, with all that a reader needs to trust it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from neuralucb.policy import Policy
+from neuralucb.settings import Setting
+
+__all__ = ["Algorithm", "Recipe", "Task"]
+
+
+class Task(NamedTuple):
+    """What a recipe may know of the problem ahead."""
+
+    dim: int
+    """d, numbers in a context"""
+    rounds: int | None = None
+    """T, an input of the paper's algorithms; None where it is not known"""
+
+
+Recipe: TypeAlias = Callable[[Task, Mapping[str, Any]], Policy]
+"""task, settings by name -> Policy; numbers among the settings may be traced"""
+
+
+class Algorithm(NamedTuple):
+    """A recipe by name, its settings with the paper's grids, and where it departs from the paper."""
+
+    name: str
+    summary: str
+    citation: str
+    departs: str
+    settings: tuple[Setting, ...]
+    recipe: Recipe
+    check: Callable[[Task, Mapping[str, Any]], None] = lambda task, settings: None
+    """Raises ValueError for settings that are each fine but do not go together."""
+    sees_expected: bool = False
+    """Whether contexts come as (context, expected reward): for the oracle alone."""

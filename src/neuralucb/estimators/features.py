@@ -1,0 +1,37 @@
+"""Features of a context: the context itself, or the gradient of a network at its start."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+
+from neuralucb.networks import Network
+from neuralucb.policy import Context, check_vector
+
+__all__ = ["Features", "raw", "tangent"]
+
+
+class Features(NamedTuple):
+    """φ(x): a pytree of arrays and `Outer`, of `size` numbers in all."""
+
+    init: Callable[[jax.Array], Any]
+    """key -> parameters, drawn once"""
+    apply: Callable[[Any, Context], Any]
+    """parameters, context -> φ(x)"""
+    size: int
+    example: Any
+    """the shape of a context"""
+    check: Callable[[Context], None]
+
+
+def raw(dim: int) -> Features:
+    """φ(x) = x."""
+    example = jax.ShapeDtypeStruct((dim,), "float32")
+    return Features(lambda key: (), lambda params, context: context, dim, example, check_vector(dim))
+
+
+def tangent(network: Network) -> Features:
+    """φ(x) = g(x; θ_0)/√m, fixed (Zhou et al. 2020, NeuralUCB_0)."""
+    shapes = jax.eval_shape(network.init, jax.random.key(0))
+    size = sum(leaf.size for leaf in jax.tree.leaves(shapes))
+    return Features(network.init, network.tangent, size, network.example, network.check)

@@ -1,0 +1,71 @@
+"""What a person sees: progress while it runs, then the table, the figure and what went wrong."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from neuralucb.experiments.figures import draw_regret, write_whole
+from neuralucb.experiments.pace import Pace
+from neuralucb.experiments.program import Progress as Meter
+from neuralucb.experiments.results import Result
+from neuralucb.experiments.running import Plan
+from neuralucb.experiments.tables import markdown, terminal
+
+__all__ = ["meters", "show"]
+
+
+@contextmanager
+def meters(plan: Plan, console: Console, *, quiet: bool) -> Iterator[Callable[[str], Meter | None]]:
+    """A bar for each algorithm, with rounds done and time left; a line each when nobody watches."""
+    what = f"{plan.rounds} rounds × {len(plan.seeds)} seeds"
+    if quiet:
+        yield lambda name: None
+        return
+    if not console.is_terminal:
+        yield lambda name: console.print(f"{name} on {plan.problem}: {what}", highlight=False)
+        return
+    columns: tuple[Any, ...] = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rounds"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Progress(*columns, console=console) as bars:
+
+        def meter(name: str) -> Meter:
+            pace = Pace()
+            task = bars.add_task(f"{plan.problem} {name}", total=None, left="compiling")
+
+            def report(done: int, whole: int) -> None:
+                bars.update(task, completed=done, total=whole, left=pace.left(done, whole))
+
+            return report
+
+        yield meter
+
+
+def show(panels: Sequence[Sequence[Result]], folder: Path, name: str, *, out: Console, err: Console) -> None:
+    """Print the table, write it and the figure into the folder, and say where they are."""
+    results = [result for panel in panels for result in panel]
+    out.print(terminal(results, title=f"final regret after {results[0].rounds} rounds, {len(results[0].seeds)} seeds"))
+    text = markdown(results)
+    figure = draw_regret(panels, folder / f"{name}.png")
+    table = write_whole(folder / f"{name}.md", lambda path: path.write_text(text, encoding="utf-8"))
+    for result in results:
+        if result.diverged:
+            which = ", ".join(str(seed) for seed, at in zip(result.seeds, result.diverged_at, strict=True) if at)
+            err.print(
+                f"[red]{result.algorithm} on {result.problem} diverged for seeds {which}[/red]: its later choices are "
+                "random and its regret is no estimate of the algorithm's; a smaller step_size is the usual cure."
+            )
+    running, compiling = (
+        sum(values) for values in zip(*((r.seconds, r.compile_seconds) for r in results), strict=True)
+    )
+    out.print(f"{running:.1f} s running, {compiling:.1f} s compiling")
+    out.print(f"figure: {figure}\ntable:  {table}", highlight=False, soft_wrap=True)

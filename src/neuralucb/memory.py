@@ -1,0 +1,40 @@
+"""How much memory there is: what does not fit is refused with the figure, before anything is allocated."""
+
+import os
+from pathlib import Path
+
+import jax
+
+__all__ = ["available_bytes", "require_memory"]
+
+
+def require_memory(needed: int, *, what: str, cure: str) -> None:
+    """Raise ValueError if `what` needs more bytes than the device has left."""
+    have = available_bytes()
+    if needed > have:
+        raise ValueError(f"{what} needs {needed / 1e9:.1f} GB and {have / 1e9:.1f} GB are free; {cure}.")
+
+
+def available_bytes() -> int:
+    """Bytes that the default device can still take: free ones of a GPU, available ones of the machine, or its limit."""
+    statistics = jax.devices()[0].memory_stats() if jax.default_backend() != "cpu" else None
+    if statistics:
+        return int(statistics["bytes_limit"] - statistics["bytes_in_use"])
+    pages = os.sysconf("SC_PAGE_SIZE")
+    return min([pages * os.sysconf("SC_PHYS_PAGES"), *_available_in_proc(), *_limit_of_container()])
+
+
+def _available_in_proc() -> list[int]:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
+    except OSError:
+        return []
+
+
+def _limit_of_container() -> list[int]:
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        return [int(limit)] if limit.isdigit() else []
+    except OSError:
+        return []
