@@ -117,7 +117,7 @@ def inner(a: Any, b: Any) -> jax.Array:
 
 
 def _inner_leaf(x: Any, y: Any) -> jax.Array:
-    return (x.left @ y.left) * (x.right @ y.right) if _is_outer(x) else (x * y).sum()
+    return (x.left @ y.left) * (x.right @ y.right) if _is_outer(x) else x.ravel() @ y.ravel()
 
 
 def _is_outer(leaf: Any) -> bool:

@@ -47,7 +47,7 @@ NETWORK = (
 )
 
 TRAINING = (
-    number("step_size", "η", 0.01, "step of a training step", above=0, grid=(0.001, 0.01, 0.1)),
+    number("step_size", "η", 0.05, "step of a training step", above=0, grid=(0.001, 0.01, 0.1)),
     steps("t"),
     choice("method", "TrainNN", "sgd", "minibatches, or Algorithm 2", options=("sgd", "gradient-descent")),
     integer("batch_size", "B", 50, "rows of a minibatch"),

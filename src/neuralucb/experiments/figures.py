@@ -25,6 +25,8 @@ DASHES: tuple[Any, ...] = (
 )
 SCALE = {"uniform": ("#777777", (0, (1, 2))), "oracle": ("#777777", "-")}
 """Lines for scale stay in the background."""
+CROWD = 5
+"""More lines than this, and the legend moves out of the way."""
 POINTS = 500
 """Points drawn of a curve: more than a figure can show."""
 
@@ -34,13 +36,18 @@ def draw_regret(panels: Sequence[Sequence[Result]], path: Path) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.6 * len(panels) + 0.4, 3.9), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
     drawn = dict.fromkeys(result.algorithm for results in panels for result in results)
     names = [name for name in drawn if name not in SCALE]
+    crowded = len(drawn) > CROWD
+    figure = Figure(figsize=(4.6 * len(panels) + (2.4 if crowded else 0.4), 3.9), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, results in zip(axes, panels, strict=True):
-        _panel(axis, results, names)
+        _panel(axis, results, names, shade=0.08 if crowded else 0.18)
+        if not crowded:
+            axis.legend(frameon=False, fontsize=9, loc="upper left")
+    if crowded:
+        figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, fontsize=9, loc="outside right upper")
     axes[0].set_ylabel("cumulative regret")
     return write_whole(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:]))
 
@@ -58,7 +65,7 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> Path:
     return path
 
 
-def _panel(axis: Any, results: Sequence[Result], names: Sequence[str]) -> None:
+def _panel(axis: Any, results: Sequence[Result], names: Sequence[str], *, shade: float) -> None:
     for result in results:
         rounds = np.unique(np.linspace(0, result.rounds - 1, min(POINTS, result.rounds)).astype(int))
         curves = result.regret[:, rounds]
@@ -67,7 +74,7 @@ def _panel(axis: Any, results: Sequence[Result], names: Sequence[str]) -> None:
         axis.plot(rounds + 1, curves.mean(axis=0), color=colour, linestyle=dash, label=label)
         low, high = interval(curves)
         if len(result.seeds) > 1:
-            axis.fill_between(rounds + 1, low, high, color=colour, alpha=0.18, linewidth=0)
+            axis.fill_between(rounds + 1, low, high, color=colour, alpha=shade, linewidth=0)
     seeds = len(results[0].seeds)
     axis.set_title(f"{results[0].problem} ({seeds} seed{'s' if seeds > 1 else ''})", fontsize=11)
     axis.set_xlabel("round")
@@ -76,7 +83,6 @@ def _panel(axis: Any, results: Sequence[Result], names: Sequence[str]) -> None:
     axis.grid(alpha=0.25, linewidth=0.6)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
-    axis.legend(frameon=False, fontsize=9, loc="upper left")
 
 
 def _style(index: int) -> tuple[str, Any]:
