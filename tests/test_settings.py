@@ -46,7 +46,8 @@ def test_an_unknown_algorithm_lists_the_known():
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_defaults_and_grids_pass_their_own_checks(name):
     settings = ALGORITHMS[name].settings
-    assert read_settings(settings, {setting.name: setting.default for setting in settings}, of=name)
+    defaults = {setting.name: setting.default for setting in settings}
+    assert read_settings(settings, defaults, of=name) == defaults
     for setting in settings:
         for value in setting.grid:
             assert setting.read(value) == setting.read(str(value))

@@ -137,6 +137,8 @@ def read_whole(value: Any, least: int, allowed: str) -> int:
         whole = int(str(value))
     except ValueError:
         raise ValueError(f"must be {allowed}") from None
-    if not least <= whole <= LARGEST_WHOLE:
+    if whole < least:
+        raise ValueError(f"must be {allowed}")
+    if whole > LARGEST_WHOLE:
         raise ValueError(f"must be {allowed} and at most {LARGEST_WHOLE}")
     return whole
