@@ -39,7 +39,8 @@ def sweep(name: str, problem: str, options: argparse.Namespace) -> None:
     own = {setting.name for setting in find_algorithm(name).settings}
     grid = {setting.name: setting.grid for setting in find_algorithm(name).settings if setting.grid}
     grid |= {key: (value,) for key, value in fixed.items() if key in own or key in ("dim", "arms", "noise")}
-    if not fixed and any((row["algorithm"], row["problem"]) == (name, problem) for row in read(options.out)):
+    here = (name, problem, options.rounds, options.seeds, list(grid))
+    if not fixed and any(_what(row) == here for row in read(options.out)):
         return
     results = run_grid(name, problem, grid, rounds=options.rounds, seeds=options.seeds)
     with options.out.open("a") as lines:
@@ -65,8 +66,8 @@ def table(path: Path) -> str:
     for problem in dict.fromkeys(row["problem"] for row in rows):
         for name in dict.fromkeys(row["algorithm"] for row in rows):
             mine = [row for row in rows if (row["algorithm"], row["problem"]) == (name, problem)]
-            if mine:
-                lines.append(line(name, problem, mine))
+            for kind in dict.fromkeys(str(_what(row)) for row in mine):
+                lines.append(line(name, problem, [row for row in mine if str(_what(row)) == kind]))
     return "\n".join(lines)
 
 
@@ -76,13 +77,18 @@ def line(name: str, problem: str, rows: list[dict]) -> str:
     low, high = interval(regret[best])
     scored = regret[int(regret[:, ::2].mean(axis=1).argmin())][1::2]
     honest = interval(scored)
-    settings = ", ".join(f"{key} {rows[best]['settings'][key]:g}" for key in rows[best]["swept"])
+    settings = ", ".join(f"{key} {rows[best]['settings'][key]}" for key in rows[best]["swept"])
     diverged = sum(row["diverged"] for row in rows)
     return (
         f"| {name} | {problem} | {regret[best].mean():.0f} [{low:.0f}, {high:.0f}] | {regret[best].max():.0f} "
         f"| {scored.mean():.0f} [{honest[0]:.0f}, {honest[1]:.0f}] | {settings or '–'} | {len(rows)} "
         f"| {diverged} of {regret.size} |"
     )
+
+
+def _what(row: dict) -> tuple:
+    """What makes rows comparable."""
+    return row["algorithm"], row["problem"], row["rounds"], len(row["seeds"]), row["swept"]
 
 
 def read(path: Path) -> list[dict]:

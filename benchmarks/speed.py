@@ -40,7 +40,7 @@ def our_step():
     train = sgd(step_size=0.01, steps=STEPS, batch_size=BATCH, pull=float(WIDTH))
     start = network.init(jax.random.key(0))
     history = History(jnp.asarray(CONTEXTS), jnp.asarray(REWARDS), jnp.int32(ROWS), jnp.int32(ROWS))
-    compiled = jax.jit(lambda key, params: train(key, network.apply, params, start, history))
+    compiled = jax.jit(lambda key, params: train(key, network.apply_many, params, start, history))
     jax.block_until_ready(compiled(jax.random.key(1), start))
     return best_of(5, lambda: jax.block_until_ready(compiled(jax.random.key(1), start))) / STEPS
 

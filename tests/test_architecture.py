@@ -15,11 +15,11 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"precision", "memory", "settings", "schedules", "presets"},
     {"history", "policy", "confidence"},
-    {"designs", "networks", "training", "rules"},
+    {"designs", "networks", "encodings", "training", "rules"},
     {"estimators"},
     {"algorithms", "problems", "simulation"},
     {"experiments"},
-    {"cli"},
+    {"cli", "data_commands"},
 ]
 
 

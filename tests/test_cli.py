@@ -55,6 +55,7 @@ def test_run_leaves_a_figure_and_a_table(command, tmp_path):
     assert "| neural-ucb | h1 | " in (tmp_path / "here" / "neural-ucb-h1.md").read_text()
     assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["neural-ucb-h1.md", "neural-ucb-h1.png"]
     assert "uniform" in out
+    assert "oracle" in out
 
 
 def test_json_with_a_folder_writes_the_figure_too(command, tmp_path):

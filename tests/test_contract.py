@@ -55,12 +55,13 @@ def experienced(name):
     return bandit, bandit.learn(jax.random.key(1), belief, record)[0]
 
 
-def regret(name, seeds, **traced):
-    def one(seed, numbers):
-        bandit = ALGORITHMS[name].recipe(Task(DIM), defaults(name) | numbers)
-        return simulate(jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule=read_schedule("10")).trace
+def regret(name, seeds):
+    def one(seed):
+        return simulate(
+            jax.random.key(seed), small(name), world(name), rounds=ROUNDS, schedule=read_schedule("10")
+        ).trace
 
-    return jax.jit(jax.vmap(one))(np.asarray(seeds, np.uint32), {k: np.asarray(v) for k, v in traced.items()})
+    return jax.jit(jax.vmap(one))(np.asarray(seeds, np.uint32))
 
 
 def defaults(name):
@@ -110,15 +111,43 @@ def test_a_run_compiles_once_and_takes_any_seed(name):
     assert compiled._cache_size() == 1
 
 
-def test_every_number_may_differ_between_lanes(name):
-    """Traced settings give the same run as built-in ones, and change it where they should."""
+UNUSED = {
+    "neural-ucb": {"noise_bound", "failure", "norm", "constant_1", "constant_2", "constant_3"},  # for theoretical γ_t
+}
+
+
+def test_each_number_alone_may_differ_between_lanes(name):
+    """One lane for each traced setting, all in one compiled run: it alone changes what that lane does."""
     numbers = {setting.name: setting.default for setting in ALGORITHMS[name].settings if setting.traced}
-    lanes = {key: [value, value * 0.5, value] for key, value in numbers.items()}
-    trace = regret(name, [3, 3, 3], **lanes)
-    assert_array_equal(trace.regret[0], trace.regret[2])
-    if numbers:
-        plain = regret(name, [3])
-        assert np.mean(np.asarray(plain.arm[0]) == np.asarray(trace.arm[0])) > 0.8
+    lanes = {key: [value] * (len(numbers) + 2) for key, value in numbers.items()}
+    for index, key in enumerate(numbers):
+        lanes[key][index + 1] = 0.3 if key in ("epsilon", "inclusion", "failure") else numbers[key] * 7
+    seeds = np.full(len(numbers) + 2, 3, np.uint32)
+    bandit_of = lambda values: ALGORITHMS[name].recipe(Task(DIM), defaults(name) | values)  # noqa: E731
+
+    def one(seed, values):
+        bandit = bandit_of(values)
+        end = simulate(jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule=read_schedule("10"))
+        asked = bandit.select(jax.random.key(0), end.belief, contexts(name, 5))
+        return end.trace.arm, asked.score
+
+    arms, scores = jax.jit(jax.vmap(one))(seeds, {key: np.asarray(value) for key, value in lanes.items()})
+    assert_array_equal(arms[0], arms[-1])
+    assert_array_equal(scores[0], scores[-1])
+    for index, key in enumerate(numbers, start=1):
+        same = np.array_equal(arms[0], arms[index]) and np.array_equal(scores[0], scores[index])
+        assert same == (key in UNUSED.get(name, set())), key
+
+
+def test_knowing_the_rounds_changes_no_choice(name):
+    def one(seed, rounds):
+        bandit = ALGORITHMS[name].recipe(Task(DIM, rounds), defaults(name))
+        return simulate(
+            jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule=read_schedule("10")
+        ).trace.arm
+
+    known, unknown = (jax.jit(lambda seed, at=at: one(seed, at))(np.uint32(1)) for at in (ROUNDS, None))
+    assert_array_equal(known, unknown)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from neuralucb.problems import build_problem, find_problem, synthetic
 
 
 def rounds(problem, count, seed=0):
-    world = problem.init(jax.random.key(seed))
+    world = problem.init(jax.random.key(seed), ())
     keys = jax.random.split(jax.random.key(seed + 1), count)
-    return world, jax.jit(jax.vmap(lambda key: problem.draw(key, world, jnp.int32(0))))(keys)
+    return world, jax.jit(jax.vmap(lambda key: problem.draw(key, (), world, jnp.int32(0))))(keys)
 
 
 def test_expected_rewards_are_the_papers_functions():
@@ -51,7 +51,7 @@ def test_noise_is_standard_normal_times_its_setting():
 
 def test_worlds_differ_between_seeds():
     problem = synthetic("h2")
-    assert not np.allclose(problem.init(jax.random.key(0)).A, problem.init(jax.random.key(1)).A)
+    assert not np.allclose(problem.init(jax.random.key(0), ()).A, problem.init(jax.random.key(1), ()).A)
 
 
 @pytest.mark.parametrize(

@@ -265,3 +265,14 @@ def test_the_newton_steps_matrix_is_inverted_exactly():
         belief = bandit.observe(belief, x, np.float64(1))
         V += np.outer(x, x)
     assert_allclose(V @ belief.z.inverse, np.eye(DIM), atol=1e-11)
+
+
+def test_a_dual_form_played_longer_than_planned_says_so():
+    bandit = build("neural-ucb0", dim=DIM, rounds=5, width=WIDTH)
+    belief, contexts = bandit.init(jax.random.key(0)), stream("float32")[0]
+    for t in range(6):
+        assert np.isfinite(bandit.select(jax.random.key(t), belief, contexts[t]).score).all()
+        belief = bandit.observe(belief, contexts[t, 0], np.float32(1))
+    assert np.isnan(bandit.select(jax.random.key(0), belief, contexts[0]).score).all()
+    with pytest.raises(ValueError, match="rounds a whole number of at least 1"):
+        build("neural-ucb0", dim=DIM, rounds=0)

@@ -127,6 +127,7 @@ def test_the_interval_is_students():
         ({"rounds": 10**12}, "rounds must be .* at most"),
         ({"seeds": 0}, "seeds must be .* got 0"),
         ({"seeds": 2.5}, "seeds must be .* got 2.5"),
+        ({"seeds": 10**9}, "seeds must be at most"),
         ({"seeds": [2**32]}, "seeds must be a number of runs"),
         ({"seeds": []}, "seeds must be a number of runs"),
         ({"exploration": 10**400}, "exploration"),

@@ -20,10 +20,10 @@ def is_below(a, b):
 def blind(problem: Problem) -> Problem:
     """The same contexts with rewards that have nothing to do with them."""
 
-    def draw(key, world, t):
-        now = problem.draw(key, world, t)
+    def draw(key, data, world, t):
+        now = problem.draw(key, data, world, t)
         key_other = jax.random.fold_in(key, 1)
-        other = problem.draw(key_other, world, t)
+        other = problem.draw(key_other, data, world, t)
         return Round(now.contexts, now.expected, other.expected[0] - now.expected + other.noise)
 
     return problem._replace(draw=draw)

@@ -29,7 +29,7 @@ def history(*, scale=1.0, capacity=40):
 def trained(train, key, record=None, params=None):
     initial = NETWORK.init(jax.random.key(1))
     start = initial if params is None else params
-    return jax.jit(lambda *a: train(a[0], NETWORK.apply, *a[1:]))(key, start, initial, record or history())
+    return jax.jit(lambda *a: train(a[0], NETWORK.apply_many, *a[1:]))(key, start, initial, record or history())
 
 
 @pytest.mark.parametrize("steps", [5, 123, "t"])

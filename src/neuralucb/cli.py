@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from neuralucb.experiments import Plan, Result
     from neuralucb.settings import Setting
 
+from neuralucb.data_commands import data_app, table1
+
 __all__ = ["app", "main"]
 
 app = typer.Typer(
@@ -28,15 +30,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(data_app, name="data")
+app.command()(table1)
 out = Console()
 err = Console(stderr=True)
 
 Name = Annotated[str, typer.Argument(help="See `neuralucb list`.")]
-Rounds = Annotated[int, typer.Option(help="Rounds to play (T).")]
+ProblemName = Annotated[str | None, typer.Argument(help="See `neuralucb list`; not with --data.")]
+Rounds = Annotated[int | None, typer.Option(help="Rounds to play (T); default 10 000, or all rows if they are fewer.")]
 Seeds = Annotated[int, typer.Option(help="Runs, with seeds 0, 1, …")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as you like.")]
-PresetName = Annotated[str, typer.Option("--preset", help="A bundle of settings: see `neuralucb list`.")]
+PresetName = Annotated[str | None, typer.Option("--preset", help="A bundle of settings: see `neuralucb list`.")]
 When = Annotated[str | None, typer.Option(help="When to learn: 50, or 10:500,50:2000,100. Default: the preset's.")]
+DataFile = Annotated[Path | None, typer.Option("--data", help="A file of your own, .npz, .csv or .parquet.")]
+Label = Annotated[str | None, typer.Option(help="With --data: the column of labels.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for figure and table; without --json: out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 
@@ -68,13 +75,15 @@ def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this alg
     if algorithm is not None:
         chosen = find_algorithm(algorithm)
         out.print(f"[bold]{chosen.name}[/bold]: {chosen.summary}. {chosen.citation}.")
-        out.print(f"Departs from the paper in {chosen.departs}. The grid is the one the paper searched.\n")
+        out.print(
+            f"Departs from the paper in {chosen.departs}. The grid is the paper's, or ours where it gives none.\n"
+        )
         out.print(_settings_table(chosen.settings))
         return
     for title, entries in (("algorithms", ALGORITHMS), ("problems", PROBLEMS), ("presets", PRESETS)):
         table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2))
-        for entry in entries.values():
-            table.add_row(f"[bold]{entry.name}[/bold]", entry.summary)
+        for key, entry in entries.items():
+            table.add_row(f"[bold]{key}[/bold]", entry.summary)
         out.print(table)
         out.print()
 
@@ -82,34 +91,44 @@ def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this alg
 @app.command()
 def run(
     algorithm: Name,
-    problem: Name,
-    rounds: Rounds = 10_000,
+    problem: ProblemName = None,
+    rounds: Rounds = None,
     seeds: Seeds = 10,
     settings: Set = None,
-    preset: PresetName = "paper",
+    preset: PresetName = None,
     schedule: When = None,
+    data: DataFile = None,
+    label: Label = None,
     folder: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """One algorithm on one problem: its regret over all seeds, as a table and a figure."""
     from neuralucb import experiments
 
-    options: dict[str, Any] = {"rounds": rounds, "seeds": seeds, "preset": preset, "schedule": schedule}
-    planned = experiments.plan(problem, [algorithm], _read_set(settings), **options)
-    results = _play([planned], folder, as_json, name=f"{algorithm}-{problem}")
+    named = _find_problem(problem, data, label)
+    options: dict[str, Any] = {
+        "rounds": _all_rounds(named) if rounds is None else rounds,
+        "seeds": seeds,
+        "preset": preset,
+        "schedule": schedule,
+    }
+    planned = experiments.plan(named, [algorithm], _read_set(settings), **options)
+    results = _play([planned], folder, as_json, name=f"{algorithm}-{named}")
     if as_json:
         print(json.dumps(results[0][0].as_json(), allow_nan=False))
 
 
 @app.command()
 def compare(
-    problem: Name,
+    problem: ProblemName = None,
     algorithms: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "all",
-    rounds: Rounds = 10_000,
+    rounds: Rounds = None,
     seeds: Seeds = 10,
     settings: Set = None,
-    preset: PresetName = "paper",
+    preset: PresetName = None,
     schedule: When = None,
+    data: DataFile = None,
+    label: Label = None,
     folder: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -117,20 +136,30 @@ def compare(
     from neuralucb import experiments
     from neuralucb.algorithms import ALGORITHMS
 
+    named = _find_problem(problem, data, label)
     names = (
         list(ALGORITHMS) if algorithms == "all" else [part.strip() for part in algorithms.split(",") if part.strip()]
     )
     if not names:
         raise ValueError(f"--algorithms must name at least one, got {algorithms!r}.")
-    options: dict[str, Any] = {"rounds": rounds, "seeds": seeds, "preset": preset, "schedule": schedule}
-    planned = experiments.plan(problem, names, _read_set(settings), **options)
-    results = _play([planned], folder, as_json, name=f"compare-{problem}")
+    options: dict[str, Any] = {
+        "rounds": _all_rounds(named) if rounds is None else rounds,
+        "seeds": seeds,
+        "preset": preset,
+        "schedule": schedule,
+    }
+    planned = experiments.plan(named, names, _read_set(settings), **options)
+    results = _play([planned], folder, as_json, name=f"compare-{named}")
     if as_json:
-        print(json.dumps({"problem": problem, "results": [one.as_json() for one in results[0]]}, allow_nan=False))
+        print(json.dumps({"problem": named, "results": [one.as_json() for one in results[0]]}, allow_nan=False))
 
 
 @app.command()
-def demo(folder: Out = Path("demo"), rounds: Rounds = 2_000, seeds: Seeds = 4) -> None:
+def demo(
+    folder: Out = Path("demo"),
+    rounds: Annotated[int, typer.Option(help="Rounds to play (T).")] = 2_000,
+    seeds: Seeds = 4,
+) -> None:
     """NeuralUCB, Neural ε-greedy and LinUCB on h1, h2 and h3, at a reduced size: a minute on two cores."""
     from neuralucb import experiments
 
@@ -145,8 +174,28 @@ def demo(folder: Out = Path("demo"), rounds: Rounds = 2_000, seeds: Seeds = 4) -
     _play(planned, folder, False, name="regret")
 
 
+def _find_problem(problem: str | None, data: Path | None, label: str | None) -> str:
+    """The name of the problem: a known one, or the user's file, registered."""
+    from neuralucb.problems import from_file
+
+    if (problem is None) == (data is None):
+        raise ValueError("name a problem, or give a file with --data; not both.")
+    if data is None:
+        return str(problem)
+    return from_file(data, label)
+
+
+def _all_rounds(problem: str) -> int:
+    """10 000, or the rows of a data set if they are fewer."""
+    from neuralucb.problems import build_problem, find_problem
+
+    if not find_problem(problem).shared:
+        return 10_000
+    return min(10_000, build_problem(problem, {}).limit or 10_000)
+
+
 def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: str) -> list[list["Result"]]:
-    """Run what is planned; where a figure is drawn, with the uniform policy beside it for scale."""
+    """Run what is planned; where a figure is drawn, with uniform and oracle beside it for scale."""
     from neuralucb import experiments
     from neuralucb.experiments.terminal import meters, show
 

@@ -29,16 +29,15 @@ class Assumptions(NamedTuple):
 
 def constant(exploration: Number) -> Confidence:
     """γ_t = γ, as in the paper's experiments."""
-    return lambda rounds, log_det: jnp.asarray(exploration, dtype=jnp.float32)
+    return lambda rounds, log_det: jnp.asarray(exploration, dtype=log_det.dtype)
 
 
 def self_normalised(assumed: Assumptions, *, ridge: Number) -> Confidence:
     """γ_t = ν sqrt(log(det Z_t / det λI) - 2 log δ) + √λ S (NeuralUCB_0; Abbasi-Yadkori et al. 2011, Theorem 2)."""
 
     def gamma(rounds: jax.Array, log_det: jax.Array) -> jax.Array:
-        require("float64")
-        nu, delta, s = (jnp.asarray(value, dtype=jnp.float64) for value in assumed[:3])
-        return nu * jnp.sqrt(log_det.astype(jnp.float64) - 2 * jnp.log(delta)) + _sqrt(ridge) * s
+        nu, delta, s, lam = (jnp.asarray(value, dtype=log_det.dtype) for value in (*assumed[:3], ridge))
+        return nu * jnp.sqrt(log_det - 2 * jnp.log(delta)) + jnp.sqrt(lam) * s
 
     return gamma
 
@@ -76,7 +75,3 @@ def theoretical(
         )
 
     return gamma
-
-
-def _sqrt(value: Number) -> jax.Array:
-    return jnp.sqrt(jnp.asarray(value, dtype=jnp.float64))

@@ -1,6 +1,8 @@
 """Z, the design matrix λI + Σ ggᵀ, behind one interface: full (exact) or diagonal (the paper's, for real data)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -9,10 +11,20 @@ import jax.numpy as jnp
 from neuralucb.memory import require_memory
 from neuralucb.precision import Number, require
 
-__all__ = ["Design", "Full", "Outer", "dense", "diagonal", "full", "inner", "none"]
+__all__ = ["Block", "Design", "Full", "Outer", "by_arm", "dense", "diagonal", "full", "inner", "none"]
 
 
-CURE = "take design='diagonal', or a smaller network"
+@partial(jax.tree_util.register_dataclass, data_fields=("arm", "part"), meta_fields=("arms",))
+@dataclass(frozen=True)
+class Block:
+    """A gradient that is zero but for one arm's block of a layer: (0, …, part, …, 0), never built."""
+
+    arm: jax.Array
+    part: Any
+    arms: int
+
+
+CURE = "take design='diagonal', a smaller network, or, for an algorithm with a dual form, say how many rounds"
 
 
 class Outer(NamedTuple):
@@ -23,7 +35,7 @@ class Outer(NamedTuple):
 
 
 class Design(NamedTuple):
-    """A gradient g is a pytree whose leaves are arrays or `Outer`, already divided by sqrt(m)."""
+    """A gradient g is a pytree whose leaves are arrays, `Outer` or `Block`, already divided by sqrt(m)."""
 
     init: Callable[[], Any]
     """-> Z_0 = λI"""
@@ -84,10 +96,10 @@ def diagonal(like: Any, *, ridge: Number, dtype: Any = "float32") -> Design:
         return jax.tree.map(lambda leaf: jnp.broadcast_to(start, leaf.shape), like)
 
     def width(z: Any, gradient: Any) -> jax.Array:
-        return jnp.sqrt(_sum(jax.tree.map(_weighted_square, _cast(gradient, dtype), z, is_leaf=_is_outer)))
+        return jnp.sqrt(_sum(_map(lambda g, old: _weighted_square(_cast(g, dtype), old), gradient, z)))
 
     def add(z: Any, gradient: Any) -> Any:
-        return jax.tree.map(lambda g, old: old + _square(g), _cast(gradient, dtype), z, is_leaf=_is_outer)
+        return _map(lambda g, old: _add_square(_cast(g, dtype), old), gradient, z)
 
     def log_det(z: Any) -> jax.Array:
         return _sum(jax.tree.map(lambda leaf: jnp.log(leaf / jnp.asarray(ridge, dtype=dtype)).sum(), z))
@@ -104,43 +116,81 @@ def none() -> Design:
     return Design(lambda: (), zero, lambda z, _: z, zero, lambda z, b: b)
 
 
+def by_arm(one: Design, arms: int) -> Design:
+    """A design for each arm, exact for gradients that are one `Block`: Z is then block-diagonal."""
+
+    def stacked() -> Any:
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (arms, *leaf.shape)), one.init())
+
+    def of(z: Any, arm: jax.Array) -> Any:
+        return jax.tree.map(lambda leaf: leaf[arm], z)
+
+    def add(z: Any, gradient: Block) -> Any:
+        new = one.add(of(z, gradient.arm), gradient.part)
+        return jax.tree.map(lambda leaf, block: leaf.at[gradient.arm].set(block), z, new)
+
+    return Design(
+        stacked,
+        lambda z, gradient: one.width(of(z, gradient.arm), gradient.part),
+        add,
+        lambda z: jax.vmap(one.log_det)(z).sum(),
+        lambda z, b: jax.vmap(one.solve)(z, b.reshape(arms, -1)).ravel(),
+    )
+
+
 def dense(gradient: Any) -> jax.Array:
     """The gradient as one vector of length p."""
-    leaves = jax.tree.leaves(gradient, is_leaf=_is_outer)
-    return jnp.concatenate([_matrix(leaf).ravel() for leaf in leaves])
+    return jnp.concatenate([_matrix(leaf).ravel() for leaf in jax.tree.leaves(gradient, is_leaf=_is_factored)])
 
 
 def inner(a: Any, b: Any) -> jax.Array:
     """⟨a, b⟩ of two gradients; for a dense layer ⟨left, left⟩⟨right, right⟩, without its matrix."""
-    leaves = zip(jax.tree.leaves(a, is_leaf=_is_outer), jax.tree.leaves(b, is_leaf=_is_outer), strict=True)
+    leaves = zip(jax.tree.leaves(a, is_leaf=_is_factored), jax.tree.leaves(b, is_leaf=_is_factored), strict=True)
     return jnp.stack([_inner_leaf(x, y) for x, y in leaves]).sum()
 
 
 def _inner_leaf(x: Any, y: Any) -> jax.Array:
-    return (x.left @ y.left) * (x.right @ y.right) if _is_outer(x) else x.ravel() @ y.ravel()
+    if isinstance(x, Block):
+        product = _inner_leaf(x.part, y.part)
+        return jnp.where(x.arm == y.arm, product, jnp.zeros_like(product))
+    return (x.left @ y.left) * (x.right @ y.right) if isinstance(x, Outer) else x.ravel() @ y.ravel()
 
 
-def _is_outer(leaf: Any) -> bool:
-    return isinstance(leaf, Outer)
+def _is_factored(leaf: Any) -> bool:
+    return isinstance(leaf, Outer | Block)
 
 
 def _matrix(leaf: Any) -> jax.Array:
-    return jnp.outer(leaf.left, leaf.right) if _is_outer(leaf) else leaf
+    if isinstance(leaf, Block):
+        part = _matrix(leaf.part)
+        return jnp.zeros((leaf.arms, *part.shape), part.dtype).at[leaf.arm].set(part)
+    return jnp.outer(leaf.left, leaf.right) if isinstance(leaf, Outer) else leaf
 
 
-def _square(leaf: Any) -> jax.Array:
-    return jnp.outer(leaf.left**2, leaf.right**2) if _is_outer(leaf) else leaf**2
+def _add_square(leaf: Any, z: jax.Array) -> jax.Array:
+    if isinstance(leaf, Block):
+        return z.at[leaf.arm].set(_add_square(leaf.part, z[leaf.arm]))
+    return z + (jnp.outer(leaf.left**2, leaf.right**2) if isinstance(leaf, Outer) else leaf**2)
 
 
 def _weighted_square(leaf: Any, z: jax.Array) -> jax.Array:
     """Σ g²/Z; for a dense layer (left²)ᵀ (1/Z) (right²), so that many arms read Z once, in a matrix product."""
-    if _is_outer(leaf):
+    if isinstance(leaf, Block):
+        return _weighted_square(leaf.part, z[leaf.arm])
+    if isinstance(leaf, Outer):
         return leaf.left**2 @ ((1 / z) @ leaf.right**2)
     return (leaf**2 / z).sum()
 
 
-def _cast(tree: Any, dtype: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf.astype(dtype), tree)
+def _map(function: Callable[[Any, Any], Any], gradient: Any, z: Any) -> Any:
+    return jax.tree.map(function, gradient, z, is_leaf=_is_factored)
+
+
+def _cast(leaf: Any, dtype: Any) -> Any:
+    """The numbers of one leaf in this precision; an arm stays an arm."""
+    if isinstance(leaf, Block):
+        return replace(leaf, part=_cast(leaf.part, dtype))
+    return jax.tree.map(lambda part: part.astype(dtype), leaf)
 
 
 def _sum(tree: Any) -> jax.Array:

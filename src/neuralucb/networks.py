@@ -27,8 +27,14 @@ class Network(NamedTuple):
     """key -> θ_0"""
     apply: Callable[[Any, Any], jax.Array]
     """θ, x -> f(x; θ)"""
+    apply_many: Callable[[Any, Any], jax.Array]
+    """θ, x of many rows -> f of each; for training"""
     tangent: Callable[[Any, Any], Any]
     """θ, x -> g(x; θ)/√m, the one form in which the paper uses its gradient; a pytree of arrays and `Outer`"""
+    prepare: Callable[[Any], jax.Array]
+    """x -> what the first layer sees"""
+    finish: Callable[[Any, jax.Array], jax.Array]
+    """θ, W_1 x -> f: the layers above the first, for encodings that compute the first in their own way"""
     example: Any
     """the shape of a context"""
     check: Callable[[Any], None]
@@ -72,11 +78,14 @@ def mlp(
         last = _last(keys[-1], width, initialization=initialization, scaling=scaling)
         return tuple(weights.astype(dtype) for weights in (*hidden, last))
 
-    def apply(weights: Weights, context: jax.Array) -> jax.Array:
-        h = prepare(context)
-        for hidden in weights[:-1]:
+    def finish(weights: Weights, first: jax.Array) -> jax.Array:
+        h = jax.nn.relu(first)
+        for hidden in weights[1:-1]:
             h = jax.nn.relu(hidden @ h)
         return jnp.asarray(scale, dtype=dtype) * (weights[-1] @ h)
+
+    def apply(weights: Weights, context: jax.Array) -> jax.Array:
+        return finish(weights, weights[0] @ prepare(context))
 
     def tangent(weights: Weights, context: jax.Array) -> tuple[Any, ...]:
         layers = [prepare(context)]
@@ -90,7 +99,8 @@ def mlp(
             delta = delta @ hidden
         return tuple(reversed(gradient))
 
-    return Network(init, apply, tangent, jax.ShapeDtypeStruct((dim,), "float32"), check_vector(dim))
+    example = jax.ShapeDtypeStruct((dim,), "float32")
+    return Network(init, apply, jax.vmap(apply, (None, 0)), tangent, prepare, finish, example, check_vector(dim))
 
 
 def _hidden(key: jax.Array, width: int, fan_in: int, *, first: bool, initialization: str, scaling: str) -> jax.Array:

@@ -18,13 +18,23 @@ __all__ = [
     "Policy",
     "Prediction",
     "Rule",
+    "Slot",
+    "check_slot",
     "check_vector",
     "guard",
     "policy",
+    "slot_shape",
 ]
 
 Belief: TypeAlias = Any
 Context: TypeAlias = Any
+
+
+class Slot(NamedTuple):
+    """The context of one arm where all arms share what is known: x, and which arm it is."""
+
+    x: jax.Array
+    arm: jax.Array
 
 
 class Prediction(NamedTuple):
@@ -135,6 +145,24 @@ def check_vector(dim: int) -> Callable[[Context], None]:
         if shape != (dim,):
             got = f"a {type(context).__name__}" if shape is None else f"shape {shape}"
             raise ValueError(f"a context must be {dim} numbers, got {got}; `dim` is set to {dim}.")
+
+    return check
+
+
+def slot_shape(dim: int) -> Any:
+    """The shape of a `Slot` with `dim` numbers."""
+    return Slot._make((jax.ShapeDtypeStruct((dim,), "float32"), jax.ShapeDtypeStruct((), "int32")))
+
+
+def check_slot(dim: int, arms: int) -> Callable[[Context], None]:
+    """A check that a context is a `Slot` of `dim` numbers and an arm."""
+
+    def check(context: Context) -> None:
+        if not isinstance(context, Slot):
+            raise ValueError(f"a context must be a Slot(x, arm), got a {type(context).__name__}.")
+        check_vector(dim)(context.x)
+        if not isinstance(context.arm, jax.ShapeDtypeStruct | jax.core.Tracer) and not 0 <= int(context.arm) < arms:
+            raise ValueError(f"arm must be from 0 to {arms - 1}, got {context.arm}.")
 
     return check
 

@@ -1,51 +1,103 @@
-"""Presets: named bundles of settings and a schedule."""
+"""Presets: named bundles of settings and a schedule, which may differ by problem."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["PRESETS", "Preset", "find_preset"]
+__all__ = ["PRESETS", "Bundle", "Preset", "find_preset"]
 
 
-class Preset(NamedTuple):
-    """Settings for every algorithm that has them, and when to learn."""
+class Bundle(NamedTuple):
+    """When to learn, and settings for every algorithm and problem that has them."""
 
-    name: str
-    summary: str
     schedule: str
     settings: Mapping[str, Any]
 
+
+class Preset(NamedTuple):
+    """A bundle for problems whose arms have contexts of their own, one for shared contexts, and some by problem."""
+
+    name: str
+    summary: str
+    own: Bundle
+    shared: Bundle
+    by_problem: Mapping[str, Bundle] = {}
+
+    def bundle(self, problem: str, *, shared: bool) -> Bundle:
+        """The bundle for a problem."""
+        return self.by_problem.get(problem) or (self.shared if shared else self.own)
+
+
+OFTEN_AT_FIRST = "1:200,5:1000,10:2000,50"
+REAL = {"width": 100, "design": "diagonal"}
+GOOD = REAL | {"scaling": "standard", "start": "warm", "steps": 300, "batch_size": 64, "exploration": 0.01}
 
 PRESETS = {
     preset.name: preset
     for preset in (
         Preset(
-            "paper", "the paper's synthetic experiments: every 50 rounds, J = t, from θ_0; the default", "synthetic", {}
+            "paper",
+            "the paper's experiments: synthetic J = t every 50 rounds; real data m = 100, diagonal Z, J = 1000",
+            Bundle("synthetic", {}),
+            Bundle("real", REAL | {"steps": 1000, "batch_size": 500, "step_size": 0.02, "regularization": 0.01}),
+        ),
+        Preset(
+            "best",
+            "our own for real data: standard scaling, warm start, often at first; for synthetic problems the paper's",
+            Bundle("synthetic", {}),
+            Bundle(OFTEN_AT_FIRST, GOOD | {"step_size": 0.1, "regularization": 0.1}),
+            {
+                "magic": Bundle(OFTEN_AT_FIRST, GOOD | {"step_size": 0.3, "regularization": 1}),
+                "shuttle": Bundle(
+                    OFTEN_AT_FIRST, GOOD | {"step_size": 0.3, "regularization": 1e-5, "input_scaling": "unit"}
+                ),
+                "covertype": Bundle(
+                    OFTEN_AT_FIRST, GOOD | {"step_size": 0.1, "regularization": 1, "encoding": "heads"}
+                ),
+                "mnist": Bundle(
+                    OFTEN_AT_FIRST,
+                    GOOD
+                    | {
+                        "step_size": 3e-4,
+                        "optimizer": "adam",
+                        "regularization": 1e-3,
+                        "input_scaling": "unit",
+                        "width": 300,
+                    },
+                ),
+            },
         ),
         Preset(
             "quick",
             "a tenth of the work: warm start, 100 steps, often at first and every 50 rounds later",
-            "10:200,50",
-            {"steps": 100, "start": "warm"},
+            Bundle("10:200,50", {"steps": 100, "start": "warm"}),
+            Bundle("10:200,50", REAL | {"scaling": "standard", "start": "warm", "steps": 100, "step_size": 0.1}),
         ),
         Preset(
             "literal",
             "Algorithms 1 and 2 to the letter: paper θ_0, duplication, gradient descent every round, theoretical γ_t",
-            "1",
-            {
-                "initialization": "paper",
-                "duplicate": True,
-                "method": "gradient-descent",
-                "steps": 100,
-                "step_size": 2.5e-6,  # 1/(mTL + mλ) of Theorem 1 at T = 10 000
-                "confidence": "theoretical",
-            },
+            *2
+            * (
+                Bundle(
+                    "1",
+                    {
+                        "initialization": "paper",
+                        "duplicate": True,
+                        "method": "gradient-descent",
+                        "steps": 100,
+                        "step_size": 2.5e-6,  # 1/(mTL + mλ) of Theorem 1 at T = 10 000
+                        "confidence": "theoretical",
+                    },
+                ),
+            ),
         ),
     )
 }
 
 
-def find_preset(name: str) -> Preset:
-    """The preset of that name; an unknown one lists the known."""
+def find_preset(name: str | None, *, shared: bool) -> Preset:
+    """The preset of that name; without one the paper's, or, for shared contexts, our best."""
+    if name is None:
+        return PRESETS["best" if shared else "paper"]
     if name not in PRESETS:
         raise ValueError(f"preset {name!r} is not known; known: {', '.join(PRESETS)}.")
     return PRESETS[name]

@@ -26,7 +26,7 @@ class Setting(NamedTuple):
     """A value, or the text of one, checked; raises ValueError without naming the setting."""
     traced: bool
     grid: tuple[Any, ...] = ()
-    """The values the paper searched."""
+    """The values the paper searched; ours where it gives none."""
 
 
 def number(

@@ -49,10 +49,10 @@ class State(NamedTuple):
 class Simulation(NamedTuple):
     """A run in pieces, for those who want to see progress between them."""
 
-    begin: Callable[[jax.Array], State]
-    """key -> State"""
-    advance: Callable[[jax.Array, State, Any, Any], State]
-    """key, state, first segment, last segment (exclusive) -> State; all lanes of a `vmap` share the segments"""
+    begin: Callable[[jax.Array, Any], State]
+    """key, the problem's data -> State"""
+    advance: Callable[[jax.Array, Any, State, Any, Any], State]
+    """key, data, state, first segment, last (exclusive) -> State; all lanes of a `vmap` share data and segments"""
     ends: tuple[int, ...]
     """the last round of each segment"""
 
@@ -65,7 +65,7 @@ def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, s
 
     def whole(key: jax.Array) -> Outcome:
         run = prepare(policy, problem, rounds=rounds, schedule=schedule)
-        end = run.advance(key, run.begin(key), 0, len(run.ends))
+        end = run.advance(key, problem.data, run.begin(key, problem.data), 0, len(run.ends))
         return Outcome(end.trace, end.belief)
 
     return exact(whole)(key)
@@ -82,10 +82,10 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
     starts = jnp.asarray([0, *ends[:-1]], dtype=jnp.int32)
     stops = jnp.asarray(ends, dtype=jnp.int32)
 
-    def begin(key: jax.Array) -> State:
+    def begin(key: jax.Array, data: Any) -> State:
         keys = _Keys(*random.split(key, 5))
-        world = problem.init(keys.world)
-        example = jax.eval_shape(problem.draw, keys.rounds, world, jnp.int32(0)).contexts
+        world = problem.init(keys.world, data)
+        example = jax.eval_shape(problem.draw, keys.rounds, data, world, jnp.int32(0)).contexts
         one_arm = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), example)
         room = empty(one_arm, capacity=rounds)
         trace = Trace(
@@ -96,8 +96,8 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         )
         return State(world, policy.init(keys.init), room.contexts, room.rewards, trace)
 
-    def play(keys: "_Keys", t: jax.Array, state: State) -> State:
-        now = problem.draw(random.fold_in(keys.rounds, t), state.world, t)
+    def play(keys: "_Keys", data: Any, t: jax.Array, state: State) -> State:
+        now = problem.draw(random.fold_in(keys.rounds, t), data, state.world, t)
         choice = policy.select(random.fold_in(keys.select, t), state.belief, now.contexts)
         context = jax.tree.map(lambda leaf: leaf[choice.arm], now.contexts)
         reward = now.expected[choice.arm] + now.noise
@@ -116,11 +116,11 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         trace = _mark(state.trace, info.diverged, t)._replace(loss=info.loss.astype(jnp.float32))
         return state._replace(belief=belief, trace=trace)
 
-    def advance(key: jax.Array, state: State, first: Any, last: Any) -> State:
+    def advance(key: jax.Array, data: Any, state: State, first: Any, last: Any) -> State:
         keys = _Keys(*random.split(key, 5))
 
         def segment(index: jax.Array, state: State) -> State:
-            state = lax.fori_loop(starts[index], stops[index], lambda t, inner: play(keys, t, inner), state)
+            state = lax.fori_loop(starts[index], stops[index], lambda t, inner: play(keys, data, t, inner), state)
             if len(learns) == len(ends):
                 return learn(keys, stops[index], state)
             return lax.cond(

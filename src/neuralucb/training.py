@@ -16,7 +16,7 @@ __all__ = ["Train", "gradient_descent", "sgd"]
 Apply: TypeAlias = Callable[[Any, Any], jax.Array]
 Steps: TypeAlias = int | Literal["t"]
 Train: TypeAlias = Callable[[jax.Array, Apply, Any, Any, History], tuple[Any, Info]]
-"""key, f, θ to start from, θ_0, history -> θ, Info"""
+"""key, f of many rows, θ to start from, θ_0, history -> θ, Info"""
 
 CHUNK = 50
 """Minibatches whose rows are drawn at once: drawing them one by one costs as much as the step itself."""
@@ -94,7 +94,7 @@ def sgd(*, step_size: Number, steps: Steps, batch_size: int, pull: Number, optim
 
 
 def _squared_error(params: Any, apply: Apply, contexts: Any, rewards: jax.Array, weights: jax.Array) -> jax.Array:
-    values = jax.vmap(apply, (None, 0))(params, contexts)
+    values = apply(params, contexts)
     return 0.5 * (weights.astype(values.dtype) * (values - rewards.astype(values.dtype)) ** 2).sum()
 
 
@@ -138,4 +138,6 @@ def _finish(apply: Apply, state: _State, initial: Any, history: History) -> tupl
     finite = jnp.isfinite(peak)
     for leaf in jax.tree.leaves(state.params):
         finite &= jnp.isfinite(leaf).all()
-    return state.params, Info(loss, ~finite | (peak > EXPLOSION * jnp.maximum(of_initial, of_zero)))
+    # while every reward was 0 there is no scale by which to call a loss large
+    exploded = (of_zero > 0) & (peak > EXPLOSION * jnp.maximum(of_initial, of_zero))
+    return state.params, Info(loss, ~finite | exploded)

@@ -9,7 +9,7 @@ from neuralucb.algorithms.fixed import NEURAL_EPSILON_GREEDY0, NEURAL_UCB0
 from neuralucb.algorithms.scale import ORACLE, UNIFORM
 from neuralucb.algorithms.trained import BOOTSTRAPPED_NN, NEURAL_EPSILON_GREEDY, NEURAL_UCB
 from neuralucb.policy import Policy
-from neuralucb.settings import read_settings
+from neuralucb.settings import read_settings, read_whole
 
 __all__ = ["ALGORITHMS", "Algorithm", "Task", "build", "find_algorithm"]
 
@@ -30,16 +30,19 @@ ALGORITHMS: dict[str, Algorithm] = {
 }
 
 
-def build(name: str, *, dim: int, rounds: int | None = None, **settings: Any) -> Policy:
+def build(name: str, *, dim: int, rounds: int | None = None, shared_by: int | None = None, **settings: Any) -> Policy:
     """The named algorithm as a policy for contexts of `dim` numbers: `build("neural-ucb", dim=20, width=100)`.
 
-    rounds  T, if it is known; algorithms that gain from it use it.
+    rounds     T, if it is known; algorithms that gain from it use it, and must then not be played longer.
+    shared_by  the number of arms, if they share one context: contexts are then `Slot(x, arm)`.
     """
     algorithm = find_algorithm(name)
     values = read_settings(algorithm.settings, settings, of=name)
     if not isinstance(dim, Integral) or dim < 1:
         raise ValueError(f"dim must be a whole number of at least 1, got {dim!r}.")
-    task = Task(int(dim), rounds)
+    if rounds is not None:
+        rounds = read_whole(rounds, 1, "rounds a whole number of at least 1")
+    task = Task(int(dim), rounds, shared_by)
     algorithm.check(task, values)
     return algorithm.recipe(task, values)
 

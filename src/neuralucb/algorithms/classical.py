@@ -6,8 +6,8 @@ from typing import Any
 from neuralucb.algorithms.contract import Algorithm, Task
 from neuralucb.algorithms.parts import DESIGN, EXPLORATION, REGULARIZATION, precision_of
 from neuralucb.confidence import constant
-from neuralucb.designs import full, inner
-from neuralucb.estimators.features import raw
+from neuralucb.designs import Design, by_arm, full, inner
+from neuralucb.estimators.features import Features, raw, raw_by_arm
 from neuralucb.estimators.glm import glm
 from neuralucb.estimators.kernel import kernel, rbf
 from neuralucb.estimators.linear import ridge
@@ -27,8 +27,8 @@ def lin_ucb(task: Task, settings: Mapping[str, Any]) -> Policy:
 
     A round costs O(K d²). Departs from the paper in nothing.
     """
-    design = full(task.dim, ridge=settings["regularization"], dtype=precision_of(settings))
-    return policy(ridge(raw(task.dim), design), ucb(constant(settings["exploration"])))
+    features, design = _linear_parts(task, settings)
+    return policy(ridge(features, design), ucb(constant(settings["exploration"])))
 
 
 def glm_ucb(task: Task, settings: Mapping[str, Any]) -> Policy:
@@ -36,21 +36,31 @@ def glm_ucb(task: Task, settings: Mapping[str, Any]) -> Policy:
 
     A round costs O(K d²). Departs from the paper in: the Newton step of Jun et al. without its projection onto a ball.
     """
-    design = full(task.dim, ridge=settings["regularization"], dtype=precision_of(settings))
-    estimator = glm(raw(task.dim), design, step_size=settings["step_size"])
+    features, design = _linear_parts(task, settings)
+    estimator = glm(features, design, step_size=settings["step_size"])
     return policy(estimator, ucb(constant(settings["exploration"])))
 
 
 def kernel_ucb(task: Task, settings: Mapping[str, Any]) -> Policy:
     """KernelUCB: kernel ridge regression and optimism, over the first `budget` contexts (Valko et al. 2013).
 
-    A round costs O(K n²) for n contexts held. Departs from the paper in nothing.
+    A round costs O(K budget²), from the first. Departs from the paper in nothing.
     """
     similarity = rbf(settings["bandwidth"]) if settings["kernel"] == "rbf" else inner
     budget = settings["budget"] if task.rounds is None else min(settings["budget"], task.rounds)
     common = {"ridge": settings["regularization"], "dtype": precision_of(settings)}
-    estimator = kernel(raw(task.dim), similarity, capacity=budget, **common)
+    estimator = kernel(_features(task), similarity, capacity=budget, stops=True, **common)
     return policy(estimator, ucb(constant(settings["exploration"])))
+
+
+def _features(task: Task) -> Features:
+    return raw(task.dim) if task.shared_by is None else raw_by_arm(task.dim, task.shared_by)
+
+
+def _linear_parts(task: Task, settings: Mapping[str, Any]) -> tuple[Features, Design]:
+    """Features and Z; for disjoint contexts Z is block-diagonal, a block for each arm."""
+    one = full(task.dim, ridge=settings["regularization"], dtype=precision_of(settings))
+    return _features(task), one if task.shared_by is None else by_arm(one, task.shared_by)
 
 
 LIN_UCB = Algorithm(

@@ -16,6 +16,8 @@ class Task(NamedTuple):
     """d, numbers in a context"""
     rounds: int | None = None
     """T, an input of the paper's algorithms; None where it is not known"""
+    shared_by: int | None = None
+    """the number of arms, where contexts are a `Slot`: one x that all arms share; None where each arm has its own"""
 
 
 Recipe: TypeAlias = Callable[[Task, Mapping[str, Any]], Policy]

@@ -48,7 +48,7 @@ def neural_epsilon_greedy0(task: Task, settings: Mapping[str, Any]) -> Policy:
 
 def _tangent_ridge(task: Task, settings: Mapping[str, Any]) -> Estimator:
     """Ridge on tangent features: p × p, or the same numbers from T × T where rounds are fewer than parameters."""
-    network = network_for(task.dim, settings)
+    network = network_for(task, settings)
     features = tangent(network)
     if settings["design"] == "full" and task.rounds is not None and task.rounds < features.size:
         common = {"ridge": settings["regularization"], "dtype": precision_of(settings)}
@@ -57,7 +57,7 @@ def _tangent_ridge(task: Task, settings: Mapping[str, Any]) -> Estimator:
 
 
 def _check(task: Task, settings: Mapping[str, Any]) -> None:
-    network_for(task.dim, settings)
+    network_for(task, settings)
 
 
 NEURAL_UCB0 = Algorithm(

@@ -6,8 +6,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from neuralucb.algorithms.contract import Task
 from neuralucb.confidence import Assumptions
 from neuralucb.designs import Design, diagonal, full
+from neuralucb.encodings import ENCODINGS, concat, disjoint, heads
 from neuralucb.estimators.neural import STARTS
 from neuralucb.networks import INITIALIZATIONS, SCALINGS, Network, mlp
 from neuralucb.settings import choice, flag, integer, number, steps
@@ -43,6 +45,7 @@ NETWORK = (
     choice("initialization", "θ_0", "gaussian", "how the network starts", options=INITIALIZATIONS),
     choice("scaling", "", "tangent", "with the paper's factor √m, or standard", options=SCALINGS),
     flag("duplicate", "", False, "contexts become [x, x]/√2"),
+    choice("encoding", "", "disjoint", "of shared contexts and arms", options=ENCODINGS),
     choice("network_precision", "", "float32", "of the network's numbers", options=PRECISIONS),
 )
 
@@ -75,10 +78,13 @@ RADIUS = (
 CONSTANTS = tuple(number(f"constant_{i}", f"C_{i}", 1.0, "of theoretical γ_t", least=0) for i in (1, 2, 3))
 
 
-def network_for(dim: int, settings: Mapping[str, Any]) -> Network:
-    """The network of these settings."""
+def network_for(task: Task, settings: Mapping[str, Any]) -> Network:
+    """The network of these settings, for contexts of this task."""
     shape = {name: settings[name] for name in ("width", "depth", "initialization", "scaling", "duplicate")}
-    return mlp(dim, **shape, dtype=settings["network_precision"])
+    arms, encode = task.shared_by, {"disjoint": disjoint, "heads": heads, "concat": concat}[settings["encoding"]]
+    dim = task.dim + (arms if arms is not None and settings["encoding"] == "concat" else 0)
+    network = mlp(dim, **shape, dtype=settings["network_precision"])
+    return network if arms is None else encode(network, arms)
 
 
 def training_for(settings: Mapping[str, Any]) -> Train:

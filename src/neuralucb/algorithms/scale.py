@@ -1,6 +1,6 @@
 """For scale: uniform, which knows nothing, and oracle, which is told everything."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from neuralucb.algorithms.contract import Algorithm, Task
 from neuralucb.history import History
-from neuralucb.policy import Belief, Choice, Context, Info, Policy, check_vector, guard
+from neuralucb.policy import Belief, Choice, Context, Info, Policy, check_slot, check_vector, guard
 from neuralucb.rules import best_arm
 
 __all__ = ["ORACLE", "UNIFORM"]
@@ -20,7 +20,7 @@ def uniform(task: Task, settings: Mapping[str, Any]) -> Policy:
     def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array) -> Choice:
         return _choose(key, jnp.zeros(available.shape, jnp.float32), available)
 
-    return guard(Policy(_nothing, select, _keep, _skip), check_vector(task.dim))
+    return guard(Policy(_nothing, select, _keep, _skip), _check(task))
 
 
 def oracle(task: Task, settings: Mapping[str, Any]) -> Policy:
@@ -31,11 +31,15 @@ def oracle(task: Task, settings: Mapping[str, Any]) -> Policy:
         return _choose(key, expected, available)
 
     def check(context: Context) -> None:
-        if not isinstance(context, tuple) or len(context) != 2:
+        if type(context) is not tuple or len(context) != 2:
             raise ValueError("the oracle's context must be a pair (context, expected reward).")
-        check_vector(task.dim)(context[0])
+        _check(task)(context[0])
 
     return guard(Policy(_nothing, select, _keep, _skip), check)
+
+
+def _check(task: Task) -> Callable[[Context], None]:
+    return check_vector(task.dim) if task.shared_by is None else check_slot(task.dim, task.shared_by)
 
 
 def _choose(key: jax.Array, score: jax.Array, available: jax.Array) -> Choice:

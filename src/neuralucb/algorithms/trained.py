@@ -39,7 +39,7 @@ def neural_ucb(task: Task, settings: Mapping[str, Any]) -> Policy:
     A round costs O(Kp²) with full Z and O(Kp) with diagonal Z; a training J·B network evaluations.
     Departs from the paper in: `gaussian` θ_0 by default, where the text has two halves; `paper` on request.
     """
-    network = network_for(task.dim, settings)
+    network = network_for(task, settings)
     estimator = neural(network, design_for(network, settings), training_for(settings), start=settings["start"])
     return policy(estimator, ucb(_confidence(settings)))
 
@@ -50,7 +50,7 @@ def neural_epsilon_greedy(task: Task, settings: Mapping[str, Any]) -> Policy:
     A round costs K network evaluations; a training as NeuralUCB's.
     Departs from the paper in: `gaussian` θ_0 by default, where the text has two halves; `paper` on request.
     """
-    estimator = neural(network_for(task.dim, settings), none(), training_for(settings), start=settings["start"])
+    estimator = neural(network_for(task, settings), none(), training_for(settings), start=settings["start"])
     return policy(estimator, epsilon_greedy(settings["epsilon"]))
 
 
@@ -61,7 +61,7 @@ def bootstrapped_nn(task: Task, settings: Mapping[str, Any]) -> Policy:
     Departs from the paper in: `gaussian` θ_0 by default; `paper` on request.
     """
     return bootstrap(
-        network_for(task.dim, settings),
+        network_for(task, settings),
         training_for(settings),
         networks=settings["networks"],
         inclusion=settings["inclusion"],
@@ -77,7 +77,7 @@ def _confidence(settings: Mapping[str, Any]) -> Confidence:
 
 
 def _check(task: Task, settings: Mapping[str, Any]) -> None:
-    network_for(task.dim, settings)
+    network_for(task, settings)
     check_training(settings)
 
 

@@ -57,7 +57,7 @@ def bootstrap(
         begin = belief.initial if start == "initial" else belief.params
 
         def one(key_train: jax.Array, key_sample: jax.Array, params: Any, initial: Any) -> tuple[Any, Info]:
-            return train(key_train, network.apply, params, initial, _sample(key_sample, history, inclusion))
+            return train(key_train, network.apply_many, params, initial, _sample(key_sample, history, inclusion))
 
         keys = random.split(key, networks), random.split(belief.samples, networks)
         params, info = jax.vmap(one)(*keys, begin, belief.initial)

@@ -5,14 +5,15 @@ from typing import Any, NamedTuple
 
 import jax
 
+from neuralucb.designs import Block
 from neuralucb.networks import Network
-from neuralucb.policy import Context, check_vector
+from neuralucb.policy import Context, Slot, check_slot, check_vector, slot_shape
 
-__all__ = ["Features", "raw", "tangent"]
+__all__ = ["Features", "raw", "raw_by_arm", "tangent"]
 
 
 class Features(NamedTuple):
-    """φ(x): a pytree of arrays and `Outer`, of `size` numbers in all."""
+    """φ(x): a pytree of arrays, `Outer` and `Block`, of `size` numbers in all."""
 
     init: Callable[[jax.Array], Any]
     """key -> parameters, drawn once"""
@@ -28,6 +29,15 @@ def raw(dim: int) -> Features:
     """φ(x) = x."""
     example = jax.ShapeDtypeStruct((dim,), "float32")
     return Features(lambda key: (), lambda params, context: context, dim, example, check_vector(dim))
+
+
+def raw_by_arm(dim: int, arms: int) -> Features:
+    """φ(x, a) = (0, …, x, …, 0) of dim · arms numbers, never built."""
+
+    def apply(params: Any, slot: Slot) -> Block:
+        return Block(slot.arm, slot.x, arms)
+
+    return Features(lambda key: (), apply, dim * arms, slot_shape(dim), check_slot(dim, arms))
 
 
 def tangent(network: Network) -> Features:

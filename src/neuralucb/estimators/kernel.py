@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from neuralucb.designs import inner
 from neuralucb.estimators.features import Features
 from neuralucb.history import History
 from neuralucb.memory import require_memory
@@ -31,13 +32,20 @@ class Kernel(NamedTuple):
 
 
 def kernel(
-    features: Features, similarity: Similarity, *, ridge: Number, capacity: int, dtype: Any = "float64"
+    features: Features,
+    similarity: Similarity,
+    *,
+    ridge: Number,
+    capacity: int,
+    stops: bool = False,
+    dtype: Any = "float64",
 ) -> Estimator:
     """Mean kᵀ(K+λI)⁻¹r and width sqrt((k(x,x) - kᵀ(K+λI)⁻¹k)/λ) over the first `capacity` observations.
 
     Cholesky's factor L grows by a row a round. It is kept inverted, M = L⁻¹, whose next row is (-wᵀM, 1)/ℓ with w = M k
-    and ℓ² = k(x,x) + λ - wᵀw: products instead of triangular solves, O(n²) a round, and n² numbers of memory.
-    Later observations are counted but not added.
+    and ℓ² = k(x,x) + λ - wᵀw: products instead of triangular solves, O(capacity²) a round.
+    It costs its capacity from the first round. Observations beyond it are not added: where it `stops` that is the
+    algorithm; otherwise the widths turn to NaN, so that a run longer than planned is marked and not silently wrong.
     """
 
     def init(key: jax.Array) -> Kernel:
@@ -62,6 +70,8 @@ def kernel(
     def predict(belief: Kernel, context: Context) -> Prediction:
         _, own, white = whiten(belief, context)
         width = jnp.sqrt((own - white @ white) / jnp.asarray(ridge, dtype))
+        if not stops:
+            width = jnp.where(belief.rounds > capacity, jnp.nan, width)
         return Prediction(white @ belief.whitened, width, belief.rounds, belief.log_det)
 
     def observe(belief: Kernel, context: Context, reward: jax.Array) -> Kernel:
@@ -90,7 +100,8 @@ def kernel(
 def rbf(bandwidth: Number) -> Similarity:
     """k(x, y) = exp(-‖x - y‖²/(2σ²))."""
 
-    def similarity(x: jax.Array, y: jax.Array) -> jax.Array:
-        return jnp.exp(-0.5 * ((x - y) ** 2).sum() / jnp.asarray(bandwidth, x.dtype) ** 2)
+    def similarity(x: Any, y: Any) -> jax.Array:
+        squared = inner(x, x) + inner(y, y) - 2 * inner(x, y)
+        return jnp.exp(-0.5 * squared / jnp.asarray(bandwidth, squared.dtype) ** 2)
 
     return similarity

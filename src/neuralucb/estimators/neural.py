@@ -48,7 +48,7 @@ def neural(
 
     def learn(key: jax.Array, belief: Neural, history: History) -> tuple[Neural, Info]:
         begin = belief.initial if start == "initial" else belief.params
-        params, info = train(key, network.apply, begin, belief.initial, history)
+        params, info = train(key, network.apply_many, begin, belief.initial, history)
         return belief._replace(params=params), info
 
     return Estimator(init, predict, observe, learn, network.check)

@@ -49,7 +49,9 @@ class Program:
         self, algorithm: Algorithm, problem: Problem, settings: Mapping[str, Any], rounds: int, when: str, lanes: Lanes
     ) -> None:
         def simulation(numbers: Mapping[str, Any]) -> Simulation:
-            policy = algorithm.recipe(Task(problem.dim, rounds), {**settings, **numbers})
+            policy = algorithm.recipe(
+                Task(problem.dim, rounds, problem.arms if problem.shared else None), {**settings, **numbers}
+            )
             return prepare(
                 policy,
                 reveal(problem) if algorithm.sees_expected else problem,
@@ -57,16 +59,20 @@ class Program:
                 schedule=read_schedule(when),
             )
 
-        def begin(seed: jax.Array, numbers: Mapping[str, Any]) -> State:
-            return simulation(numbers).begin(jax.random.key(seed))
+        def begin(data: Any, seed: jax.Array, numbers: Mapping[str, Any]) -> State:
+            return simulation(numbers).begin(jax.random.key(seed), data)
 
-        def advance(seed: jax.Array, numbers: Mapping[str, Any], state: State, first: Any, last: Any) -> State:
-            return simulation(numbers).advance(jax.random.key(seed), state, first, last)
+        def advance(
+            data: Any, seed: jax.Array, numbers: Mapping[str, Any], state: State, first: Any, last: Any
+        ) -> State:
+            return simulation(numbers).advance(jax.random.key(seed), data, state, first, last)
 
         started = time.perf_counter()
         with jax.enable_x64(True):
+            self.data = jax.device_put(problem.data)
             one = lanes.take(np.arange(1))
-            shape = jax.eval_shape(jax.vmap(begin), one.seeds, one.numbers)
+            start = jax.vmap(begin, (None, 0, 0))
+            shape = jax.eval_shape(start, self.data, one.seeds, one.numbers)
             lane_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shape))
             self.group, self.workers = _group(len(lanes.seeds), lane_bytes)
             require_memory(
@@ -75,11 +81,11 @@ class Program:
                 cure="take fewer rounds or seeds, a smaller network, or design='diagonal' where there is one",
             )
             group = lanes.take(np.arange(self.group) % len(lanes.seeds))
-            self.begin = jax.jit(jax.vmap(begin)).lower(group.seeds, group.numbers).compile()
-            state = jax.eval_shape(jax.vmap(begin), group.seeds, group.numbers)
+            self.begin = jax.jit(start).lower(self.data, group.seeds, group.numbers).compile()
+            state = jax.eval_shape(start, self.data, group.seeds, group.numbers)
             at = np.int32(0)
-            batched = jax.jit(jax.vmap(advance, (0, 0, 0, None, None)), donate_argnums=2)
-            self.advance = batched.lower(group.seeds, group.numbers, state, at, at).compile()
+            batched = jax.jit(jax.vmap(advance, (None, 0, 0, 0, None, None)), donate_argnums=3)
+            self.advance = batched.lower(self.data, group.seeds, group.numbers, state, at, at).compile()
             self.ends = simulation({name: values[0] for name, values in lanes.numbers.items()}).ends
         self.compile_seconds = time.perf_counter() - started
 
@@ -115,12 +121,12 @@ class Program:
 
     def _lead(self, lanes: Lanes, report: Callable[[int], None], stop: Event) -> Trace:
         """Advance one group to its end, in pieces of about PIECE_SECONDS."""
-        state = self.begin(lanes.seeds, lanes.numbers)
+        state = self.begin(self.data, lanes.seeds, lanes.numbers)
         first, stride = 0, 1
         while first < len(self.ends) and not stop.is_set():
             last = min(first + stride, len(self.ends))
             started = time.perf_counter()
-            state = self.advance(lanes.seeds, lanes.numbers, state, np.int32(first), np.int32(last))
+            state = self.advance(self.data, lanes.seeds, lanes.numbers, state, np.int32(first), np.int32(last))
             jax.block_until_ready(state)
             took = time.perf_counter() - started
             stride = max(1, min(2 * stride, int(stride * PIECE_SECONDS / max(took, 1e-6))))

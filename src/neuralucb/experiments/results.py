@@ -3,6 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from neuralucb import __version__
@@ -79,6 +80,7 @@ class Result(NamedTuple):
             "seconds": round(self.seconds, 3),
             "device": self.device,
             "version": __version__,
+            "jax": jax.__version__,
         }
 
 

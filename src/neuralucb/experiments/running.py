@@ -12,7 +12,8 @@ import numpy as np
 from neuralucb.algorithms import Algorithm, Task, find_algorithm
 from neuralucb.experiments.program import Lanes, Program, Progress
 from neuralucb.experiments.results import Result
-from neuralucb.presets import find_preset
+from neuralucb.memory import require_memory
+from neuralucb.presets import Bundle, find_preset
 from neuralucb.problems import find_problem
 from neuralucb.schedules import read_schedule
 from neuralucb.settings import read_settings, read_whole
@@ -20,6 +21,8 @@ from neuralucb.settings import read_settings, read_whole
 __all__ = ["Plan", "compare", "plan", "play", "run", "run_grid", "with_scale"]
 
 LARGEST_SEED = 2**32 - 1
+SCALE = ("uniform", "oracle")
+MOST_RUNS = 100_000
 
 
 class Point(NamedTuple):
@@ -46,7 +49,7 @@ def run(
     *,
     rounds: int = 10_000,
     seeds: int | Sequence[int] = 10,
-    preset: str = "paper",
+    preset: str | None = None,
     schedule: str | None = None,
     progress: Progress | None = None,
     **settings: Any,
@@ -67,7 +70,7 @@ def compare(
     *,
     rounds: int = 10_000,
     seeds: int | Sequence[int] = 10,
-    preset: str = "paper",
+    preset: str | None = None,
     schedule: str | None = None,
     progress: Callable[[str], Progress | None] | None = None,
     **settings: Any,
@@ -87,7 +90,7 @@ def run_grid(
     *,
     rounds: int = 10_000,
     seeds: int | Sequence[int] = 10,
-    preset: str = "paper",
+    preset: str | None = None,
     schedule: str | None = None,
     progress: Progress | None = None,
 ) -> list[Result]:
@@ -114,18 +117,24 @@ def plan(
     *,
     rounds: int,
     seeds: int | Sequence[int],
-    preset: str = "paper",
+    preset: str | None = None,
     schedule: str | None = None,
 ) -> Plan:
     """The runs that `compare` would make, all bad input refused; `play` makes them."""
     if isinstance(algorithms, str):
         raise ValueError(f"algorithms must be a list of names, got {algorithms!r}.")
-    when = str(schedule or find_preset(preset).schedule)
+    when = str(schedule or find_bundle(problem, preset).schedule)
     read_schedule(when)
     count = _read_count("rounds", rounds)
     shares = _share_settings(problem, algorithms, settings)
     points = {name: [_read_point(name, problem, own, preset, count)] for name, own in shares.items()}
-    return Plan(problem, points, count, _read_seeds(seeds), when)
+    chosen = _read_seeds(seeds)
+    require_memory(
+        8 * count * len(chosen),
+        what=f"the regret of {len(chosen)} seeds over {count} rounds",
+        cure="take fewer of either",
+    )
+    return Plan(problem, points, count, chosen, when)
 
 
 def play(prepared: Plan, progress: Callable[[str], Progress | None] | None = None) -> list[Result]:
@@ -138,9 +147,9 @@ def play(prepared: Plan, progress: Callable[[str], Progress | None] | None = Non
 
 
 def with_scale(prepared: Plan) -> Plan:
-    """The same plan with the uniform policy beside it, for scale."""
+    """The same plan with uniform and oracle beside it, for scale."""
     (first, *_), *_ = prepared.points.values()
-    return prepared._replace(points={**prepared.points, "uniform": [Point({}, first.problem)]})
+    return prepared._replace(points={**prepared.points, **{name: [Point({}, first.problem)] for name in SCALE}})
 
 
 def _run_algorithm(algorithm: str, points: Sequence[Point], prepared: Plan, progress: Progress | None) -> list[Result]:
@@ -193,7 +202,7 @@ def _run_shape(algorithm: str, points: Sequence[Point], prepared: Plan, progress
     ]
 
 
-def _read_point(algorithm: str, problem: str, given: Mapping[str, Any], preset: str, rounds: int) -> Point:
+def _read_point(algorithm: str, problem: str, given: Mapping[str, Any], preset: str | None, rounds: int) -> Point:
     """The given settings, the preset's, the defaults: sorted by owner and checked, also together."""
     recipe, definition = find_algorithm(algorithm), find_problem(problem)
     of_problem = {setting.name for setting in definition.settings}
@@ -204,12 +213,24 @@ def _read_point(algorithm: str, problem: str, given: Mapping[str, Any], preset: 
             f"{', '.join(unknown)}: not a setting of {algorithm} ({_names(recipe.settings)}) "
             f"nor of {problem} ({_names(definition.settings)})."
         )
-    world = read_settings(definition.settings, {k: v for k, v in given.items() if k in of_problem}, of=problem)
-    usual = {name: value for name, value in find_preset(preset).settings.items() if name in of_algorithm}
-    own = {name: value for name, value in given.items() if name in of_algorithm}
-    settings = read_settings(recipe.settings, {**usual, **own}, of=algorithm)
-    recipe.check(Task(definition.make(**world).dim, rounds), settings)
+    usual = find_bundle(problem, preset).settings
+    chosen = {**usual, **given}
+    world = read_settings(definition.settings, {k: v for k, v in chosen.items() if k in of_problem}, of=problem)
+    settings = read_settings(recipe.settings, {k: v for k, v in chosen.items() if k in of_algorithm}, of=algorithm)
+    made = definition.make(**world)
+    if made.limit is not None and rounds > made.limit:
+        raise ValueError(
+            f"rounds must be at most {made.limit}, the rows of {problem}, got {rounds}; "
+            "play fewer, or set repeat=true to begin again after the last row."
+        )
+    recipe.check(Task(made.dim, rounds, made.arms if made.shared else None), settings)
     return Point(settings, world)
+
+
+def find_bundle(problem: str, preset: str | None) -> Bundle:
+    """Schedule and settings of a preset for a problem."""
+    shared = find_problem(problem).shared
+    return find_preset(preset, shared=shared).bundle(find_problem(problem).name, shared=shared)
 
 
 def _share_settings(
@@ -254,7 +275,10 @@ def _read_count(name: str, value: Any) -> int:
 
 def _read_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     if not isinstance(seeds, Sequence | np.ndarray) or isinstance(seeds, str):
-        return tuple(range(_read_count("seeds", seeds)))
+        count = _read_count("seeds", seeds)
+        if count > MOST_RUNS:
+            raise ValueError(f"seeds must be at most {MOST_RUNS}, got {seeds}; split the work into several runs.")
+        return tuple(range(count))
     if not len(seeds) or not all(isinstance(seed, Integral) and 0 <= seed <= LARGEST_SEED for seed in seeds):
         raise ValueError(f"seeds must be a number of runs, or whole numbers from 0 to {LARGEST_SEED}, got {seeds!r}.")
     if len(set(seeds)) < len(seeds):

@@ -60,9 +60,10 @@ def show(panels: Sequence[Sequence[Result]], folder: Path, name: str, *, out: Co
     for result in results:
         if result.diverged:
             which = ", ".join(str(seed) for seed, at in zip(result.seeds, result.diverged_at, strict=True) if at)
+            cure = "step_size" if "step_size" in result.settings else "exploration, or a larger regularization,"
             err.print(
-                f"[red]{result.algorithm} on {result.problem} diverged for seeds {which}[/red]: its later choices are "
-                "random and its regret is no estimate of the algorithm's; a smaller step_size is the usual cure."
+                f"[red]{result.algorithm} on {result.problem} diverged for seeds {which}[/red]: its regret is no "
+                f"estimate of the algorithm's; a smaller {cure} is the usual cure."
             )
     running, compiling = (
         sum(values) for values in zip(*((r.seconds, r.compile_seconds) for r in results), strict=True)

@@ -1,7 +1,18 @@
 """Problems: where contexts and rewards come from. The same seed gives every algorithm the same problem."""
 
 from neuralucb.problems.contract import Problem, Round, reveal
-from neuralucb.problems.registry import PROBLEMS, build_problem, find_problem
+from neuralucb.problems.labelled import labelled
+from neuralucb.problems.registry import PROBLEMS, build_problem, find_problem, from_file
 from neuralucb.problems.synthetic import synthetic
 
-__all__ = ["PROBLEMS", "Problem", "Round", "build_problem", "find_problem", "reveal", "synthetic"]
+__all__ = [
+    "PROBLEMS",
+    "Problem",
+    "Round",
+    "build_problem",
+    "find_problem",
+    "from_file",
+    "labelled",
+    "reveal",
+    "synthetic",
+]

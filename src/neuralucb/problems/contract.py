@@ -23,17 +23,23 @@ class Problem(NamedTuple):
 
     dim: int
     arms: int
-    init: Callable[[jax.Array], Any]
-    """key -> world"""
-    draw: Callable[[jax.Array, Any, jax.Array], Round]
-    """key of this round, world, round t (from 0) -> Round"""
+    init: Callable[[jax.Array, Any], Any]
+    """key, data -> world"""
+    draw: Callable[[jax.Array, Any, Any, jax.Array], Round]
+    """key of this round, data, world, round t (from 0) -> Round"""
+    data: Any = ()
+    """what all seeds share, such as a data set; passed beside the world, so that lanes do not copy it"""
+    shared: bool = False
+    """whether contexts are a `Slot`: one x that all arms share"""
+    limit: int | None = None
+    """the most rounds it has; None: as many as you like"""
 
 
 def reveal(problem: Problem) -> Problem:
     """The same problem, each arm's context paired with its expected reward: what the oracle is told."""
 
-    def draw(key: jax.Array, world: Any, t: jax.Array) -> Round:
-        now = problem.draw(key, world, t)
+    def draw(key: jax.Array, data: Any, world: Any, t: jax.Array) -> Round:
+        now = problem.draw(key, data, world, t)
         return now._replace(contexts=(now.contexts, now.expected))
 
     return problem._replace(draw=draw)

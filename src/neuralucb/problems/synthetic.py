@@ -1,6 +1,6 @@
 """The paper's synthetic problems h1, h2, h3 (Section 7.1): contexts in the unit ball, unit Gaussian noise."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -46,11 +46,11 @@ def synthetic(function: str, *, dim: int = 20, arms: int = 4, noise: float = 1.0
         raise ValueError(f"noise must be at least 0, got {noise}.")
     h = FUNCTIONS[function]
 
-    def init(key: jax.Array) -> World:
+    def init(key: jax.Array, data: Any) -> World:
         key_vector, key_matrix = random.split(key)
         return World(_unit_ball(key_vector, (), dim), random.normal(key_matrix, (dim, dim), dtype=jnp.float32))
 
-    def draw(key: jax.Array, world: World, t: jax.Array) -> Round:
+    def draw(key: jax.Array, data: Any, world: World, t: jax.Array) -> Round:
         key_contexts, key_noise = random.split(key)
         contexts = _unit_ball(key_contexts, (arms,), dim)
         expected = jax.vmap(h, (None, 0))(world, contexts)

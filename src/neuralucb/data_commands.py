@@ -1,0 +1,74 @@
+"""The commands about data: `neuralucb data list|path|fetch`, and `neuralucb table1`."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+__all__ = ["data_app", "table1"]
+
+data_app = typer.Typer(help="Data sets: list, path, fetch.", no_args_is_help=True)
+out = Console()
+err = Console(stderr=True)
+
+Name = Annotated[str, typer.Argument(help="See `neuralucb data list`.")]
+TABLE_1 = {"covertype": "54, 7, 581012", "magic": "10, 2, 19020", "shuttle": "8, 7, 58000", "mnist": "784, 10, 60000"}
+
+
+@data_app.command("list")
+def data_list() -> None:
+    """The data sets, and which are there."""
+    from rich.table import Table
+
+    from neuralucb.problems.data import BUNDLED, SETS, data_folder
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for head in ("name", "rows", "features", "classes", "where"):
+        table.add_column(head, justify="right" if head in ("rows", "features", "classes") else "left", overflow="fold")
+    for each in SETS.values():
+        path = data_folder() / f"{each.name}.npz"
+        where = str(path) if path.exists() else f"not there: neuralucb data fetch {each.name}"
+        table.add_row(each.name, str(each.rows), str(each.features), str(each.classes), where)
+    for name in BUNDLED:
+        table.add_row(name, "", "", "", "comes with scikit-learn")
+    out.print(table)
+
+
+@data_app.command("path")
+def data_path(name: Name) -> None:
+    """Where a data set is, or would be."""
+    from neuralucb.problems.data import SETS, data_folder
+
+    if name not in SETS:
+        raise ValueError(f"data set {name!r} has no file; those that have: {', '.join(SETS)}.")
+    print(data_folder() / f"{name}.npz")
+
+
+@data_app.command("fetch")
+def data_fetch(name: Name) -> None:
+    """Download a data set, check it against Table 1, and keep it."""
+    from neuralucb.problems.data import fetch
+
+    with err.status(f"downloading {name}"):
+        path = fetch(name)
+    out.print(str(path), highlight=False, soft_wrap=True)
+
+
+def table1() -> None:
+    """The paper's Table 1, counted from the data that are there."""
+    import numpy as np
+    from rich.table import Table
+
+    from neuralucb.problems.data import SETS, data_folder, load
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for head in ("data set", "features", "classes", "rows", "in the paper"):
+        table.add_column(head, justify="left" if head == "data set" else "right", overflow="fold")
+    for name in SETS:
+        if (data_folder() / f"{name}.npz").exists():
+            X, y = load(name)
+            counted = [str(X.shape[1]), str(len(np.unique(y))), str(X.shape[0])]
+        else:
+            counted = ["not there", "", ""]
+        table.add_row(name, *counted, TABLE_1[name])
+    out.print(table)

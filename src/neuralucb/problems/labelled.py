@@ -1,0 +1,70 @@
+"""Classification as a bandit: an arm a class, reward 1 for the right one (Zhou et al. 2020, Section 7.2)."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import random
+
+from neuralucb.policy import Slot
+from neuralucb.problems.contract import Problem, Round
+
+__all__ = ["SCALINGS", "labelled", "scale_rows"]
+
+SCALINGS = ("standard", "unit", "none")
+
+
+def labelled(X: Any, y: Any, *, scaling: str = "standard", repeat: bool = False) -> Problem:
+    """A problem from rows X and labels y of any kind; each seed plays the rows in an order of its own.
+
+    scaling  `standard`: columns to mean 0 and deviation 1, then rows to norm 1; `unit`: rows alone; `none`.
+    repeat   after the last row begin again; otherwise rounds must not exceed the rows.
+    """
+    rows, labels = _check(X, y)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y must have at least 2 classes, or there is nothing to choose, got {classes.tolist()}.")
+    data = (scale_rows(rows, scaling), codes.astype(np.int32))
+    (count, dim), arms = rows.shape, len(classes)
+
+    def init(key: jax.Array, data: Any) -> jax.Array:
+        return random.permutation(key, jnp.arange(count, dtype=jnp.int32))
+
+    def draw(key: jax.Array, data: Any, world: jax.Array, t: jax.Array) -> Round:
+        row = world[t % count]
+        every = jnp.arange(arms, dtype=jnp.int32)
+        x = jnp.broadcast_to(data[0][row], (arms, dim))
+        return Round(Slot(x, every), (every == data[1][row]).astype(jnp.float32), jnp.float32(0))
+
+    return Problem(dim, arms, init, draw, data, shared=True, limit=None if repeat else count)
+
+
+def scale_rows(rows: np.ndarray, scaling: str) -> np.ndarray:
+    """Rows in float32, scaled by name; a constant column becomes 0, a row of zeros stays."""
+    if scaling not in SCALINGS:
+        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
+    if scaling == "none":
+        return rows.astype(np.float32)
+    if scaling == "standard":
+        deviation = rows.std(axis=0)
+        rows = (rows - rows.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+    norm = np.linalg.norm(rows, axis=1, keepdims=True)
+    return (rows / np.where(norm > 0, norm, 1)).astype(np.float32)
+
+
+def _check(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    rows, labels = np.asarray(X), np.asarray(y)
+    if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
+        raise ValueError(f"X must be a table of at least 2 rows and 1 column, got shape {rows.shape}.")
+    if labels.shape != (rows.shape[0],):
+        raise ValueError(f"y must have one label for each of the {rows.shape[0]} rows of X, got shape {labels.shape}.")
+    if rows.dtype.kind not in "biuf":
+        raise ValueError(f"X must be numbers, got {rows.dtype}; encode categories first.")
+    rows = rows.astype(np.float64)
+    if not np.isfinite(rows).all():
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        raise ValueError(f"X must be finite, got {rows[row, column]} in row {row}, column {column}; fill or drop it.")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError(f"y must not have missing labels, got one in row {np.argwhere(~np.isfinite(labels))[0][0]}.")
+    return rows, labels

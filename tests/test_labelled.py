@@ -1,0 +1,173 @@
+"""Classification as a bandit, and the data it comes from."""
+
+import json
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from neuralucb import run
+from neuralucb.problems import PROBLEMS, find_problem, from_file, labelled
+from neuralucb.problems.data import SETS, data_folder, fetch, load, load_file
+from neuralucb.problems.labelled import scale_rows
+
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.normal(size=(40, 3))
+Y = (X[:, 0] > 0).astype(int)
+
+
+def test_a_round_is_a_row_its_arms_and_its_label():
+    problem = labelled(X, np.array(["no", "yes"])[Y], scaling="none")
+    world = problem.init(jax.random.key(0), problem.data)
+    assert_array_equal(np.sort(world), np.arange(40))
+    for t in range(40):
+        now = problem.draw(jax.random.key(1), problem.data, world, jnp.int32(t))
+        row = int(world[t])
+        assert_allclose(now.contexts.x, np.tile(X[row], (2, 1)), rtol=1e-6)
+        assert_array_equal(now.contexts.arm, [0, 1])
+        assert_array_equal(now.expected, [1 - Y[row], Y[row]])
+        assert now.noise == 0
+
+
+def test_scaling_does_what_its_name_says():
+    rows = np.array([[1.0, 5, 7], [3, 5, 9], [5, 5, 8], [0, 5, 1]])
+    assert_allclose(scale_rows(rows, "none"), rows)
+    assert_allclose(np.linalg.norm(scale_rows(rows, "unit"), axis=1), 1, rtol=1e-6)
+    standard = scale_rows(rows, "standard")
+    assert_allclose(np.linalg.norm(standard, axis=1), 1, rtol=1e-6)
+    assert_array_equal(standard[:, 1], 0)  # a constant column says nothing
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "message"),
+    [
+        (np.where(np.arange(120).reshape(40, 3) == 7, np.nan, X), Y, "X must be finite, got nan in row 2, column 1"),
+        (X, np.zeros(40), "at least 2 classes"),
+        (X, Y[:-1], "one label for each of the 40 rows"),
+        (X[0], Y, "table of at least 2 rows"),
+        (X.astype(str), Y, "X must be numbers"),
+        (X, np.where(np.arange(40) == 3, np.nan, Y), "missing labels, got one in row 3"),
+    ],
+)
+def test_tables_that_cannot_be_played_are_refused(rows, labels, message):
+    with pytest.raises(ValueError, match=message):
+        labelled(rows, labels)
+
+
+def test_every_algorithm_plays_shared_contexts(tmp_path):
+    np.savez(tmp_path / "toy.npz", X=X, y=Y)
+    name = from_file(tmp_path / "toy.npz", None)
+    try:
+        from neuralucb import compare
+        from neuralucb.algorithms import ALGORITHMS
+
+        small = {"width": 4, "steps": 3, "batch_size": 4, "networks": 2, "budget": 10}
+        results = compare(name, list(ALGORITHMS), rounds=30, seeds=2, schedule="10", **small)
+        assert {result.algorithm for result in results} == set(ALGORITHMS)
+        assert all(np.isfinite(result.final_regret).all() and result.diverged == 0 for result in results)
+        assert not results[-1].regret.any()
+        with pytest.raises(ValueError, match="rounds must be at most 40, the rows of toy, got 50; .* repeat=true"):
+            run("lin-ucb", name, rounds=50, seeds=1)
+        assert run("lin-ucb", name, rounds=50, seeds=1, repeat=True).rounds == 50
+    finally:
+        PROBLEMS.pop(name)
+
+
+def test_a_bundled_set_needs_no_download():
+    result = run("lin-ucb", "wine", rounds=150, seeds=2, exploration=0.1)
+    assert result.final_regret.max() < 60  # chance would lose 100 of 150
+
+
+def test_files_of_the_users_are_read(tmp_path):
+    (tmp_path / "a.csv").write_text("colour,size,kind\nred,1,x\nblue,2,y\nred,3,x\n")
+    rows, labels = load_file(tmp_path / "a.csv", "kind")
+    assert_array_equal(rows, [[0, 1, 1], [1, 0, 2], [0, 1, 3]])  # colour as one-hot, blue before red
+    assert labels.tolist() == ["x", "y", "x"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "label", "message"),
+    [
+        ("a.csv", b"p,q\n1,2\n", "kind", "label must name a column of a.csv, got 'kind'; it has: p, q"),
+        ("a.csv", b"p,q\n1\n", "q", "line 2 has 1 values"),
+        ("a.csv", b"p,q\n,2\n1,3\n", "q", "column p has a missing value in row 0"),
+        ("a.csv", b"p,q\n", "q", "line of names and lines of values"),
+        ("a.npz", b"not a zip", None, "cannot be read: it is not a NumPy file"),
+        ("a.txt", b"", None, "must be a file .npz, .csv or .parquet"),
+        ("gone.csv", None, "q", "cannot be read"),
+    ],
+)
+def test_files_that_cannot_be_read_say_why(tmp_path, name, content, label, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        load_file(tmp_path / name, label)
+
+
+def test_a_missing_set_says_what_to_put_where(monkeypatch, tmp_path):
+    monkeypatch.setenv("NEURALUCB_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match=r"neuralucb data fetch magic.*magic.npz"):
+        load("magic")
+    with pytest.raises(ValueError, match="known: covertype, magic, shuttle, mnist"):
+        fetch("iris")
+
+
+def test_no_network_leaves_nothing_behind(monkeypatch, tmp_path):
+    import sklearn.datasets
+
+    def unreachable(**_):
+        raise OSError("no route")
+
+    monkeypatch.setenv("NEURALUCB_DATA", str(tmp_path))
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", unreachable)
+    with pytest.raises(ValueError, match=r"could not be downloaded \(no route\); put .*magic.npz"):
+        fetch("magic")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_downloaded_is_checked_and_kept_whole(monkeypatch, tmp_path):
+    import sklearn.datasets
+
+    rows = SETS["magic"].rows
+    monkeypatch.setenv("NEURALUCB_DATA", str(tmp_path))
+    good = np.zeros((rows, 10)), np.array(["g", "h"])[np.arange(rows) % 2]
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda **_: good)
+    assert fetch("magic") == tmp_path / "magic.npz"
+    assert load("magic")[0].shape == (rows, 10)
+    assert (tmp_path / "magic.sha256").exists()
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda **_: (good[0][:9], good[1][:9]))
+    with pytest.raises(ValueError, match="magic as downloaded has shape"):
+        fetch("magic")
+
+
+def test_statlog_is_shuttle():
+    assert find_problem("statlog").make == find_problem("shuttle").make
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_papers_sets_have_the_counts_of_table_1(name):
+    if not (data_folder() / f"{name}.npz").exists():
+        pytest.skip(f"{name} is not in {data_folder()}")
+    rows, labels = load(name)
+    assert rows.shape == (SETS[name].rows, SETS[name].features)
+    assert len(np.unique(labels)) == SETS[name].classes
+
+
+def test_the_command_line_plays_a_file(monkeypatch, capsys, tmp_path):
+    from neuralucb import cli
+
+    lines = ["a,b,c,kind", *(f"{row[0]},{row[1]},{row[2]},{'yes' if y else 'no'}" for row, y in zip(X, Y, strict=True))]
+    (tmp_path / "mine.csv").write_text("\n".join(lines))
+    monkeypatch.setattr(cli, "_cache_compilations", lambda: None)
+    arguments = ["run", "lin-ucb", "--data", str(tmp_path / "mine.csv"), "--label", "kind", "--seeds", "2", "--json"]
+    monkeypatch.setattr(sys, "argv", ["neuralucb", *arguments])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    PROBLEMS.pop("mine")
+    assert end.value.code == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["problem"] == "mine"
+    assert record["rounds"] == 40
