@@ -29,7 +29,15 @@ class Preset(NamedTuple):
 
 OFTEN_AT_FIRST = "1:200,5:1000,10:2000,50"
 REAL = {"width": 100, "design": "diagonal"}
-GOOD = REAL | {"scaling": "standard", "start": "warm", "steps": 300, "batch_size": 64, "exploration": 0.01}
+GOOD = REAL | {
+    "scaling": "standard",
+    "encoding": "heads",
+    "start": "warm",
+    "steps": 300,
+    "batch_size": 64,
+    "exploration": 0.01,
+}
+DEEP = GOOD | {"width": 300, "depth": 3}
 
 PRESETS = {
     preset.name: preset
@@ -42,27 +50,23 @@ PRESETS = {
         ),
         Preset(
             "best",
-            "our own for real data: standard scaling, warm start, often at first; for synthetic problems the paper's",
+            "our own for real data: standard scaling, shared trunk, warm start; for synthetic problems the paper's",
             Bundle("synthetic", {}),
             Bundle(OFTEN_AT_FIRST, GOOD | {"step_size": 0.1, "regularization": 0.1}),
             {
-                "magic": Bundle(OFTEN_AT_FIRST, GOOD | {"step_size": 0.3, "regularization": 1}),
+                "magic": Bundle(OFTEN_AT_FIRST, DEEP | {"step_size": 0.05, "regularization": 1.5}),
                 "shuttle": Bundle(
-                    OFTEN_AT_FIRST, GOOD | {"step_size": 0.3, "regularization": 1e-5, "input_scaling": "unit"}
+                    OFTEN_AT_FIRST, GOOD | {"step_size": 0.3, "regularization": 1e-3, "input_scaling": "unit"}
                 ),
                 "covertype": Bundle(
-                    OFTEN_AT_FIRST, GOOD | {"step_size": 0.1, "regularization": 1, "encoding": "heads"}
+                    OFTEN_AT_FIRST,
+                    DEEP | {"optimizer": "adam", "step_size": 1e-3, "regularization": 1, "exploration": 0.003},
                 ),
                 "mnist": Bundle(
                     OFTEN_AT_FIRST,
-                    GOOD
-                    | {
-                        "step_size": 3e-4,
-                        "optimizer": "adam",
-                        "regularization": 1e-3,
-                        "input_scaling": "unit",
-                        "width": 300,
-                    },
+                    DEEP
+                    | {"optimizer": "adam", "step_size": 3e-4, "regularization": 1e-5, "exploration": 0.003}
+                    | {"input_scaling": "unit"},
                 ),
             },
         ),
