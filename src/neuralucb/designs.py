@@ -112,7 +112,10 @@ def diagonal(like: Any, *, ridge: Number, dtype: Any = "float32") -> Design:
 
 def none() -> Design:
     """No Z at all: every width is 0. For rules that do not ask for it."""
-    zero = lambda *_: jnp.zeros((), dtype=jnp.float32)  # noqa: E731
+
+    def zero(*_: Any) -> jax.Array:
+        return jnp.zeros((), dtype=jnp.float32)
+
     return Design(lambda: (), zero, lambda z, _: z, zero, lambda z, b: b)
 
 
