@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from neuralucb import run
 from neuralucb.problems import PROBLEMS, find_problem, from_file, labelled
-from neuralucb.problems.data import SETS, data_folder, fetch, load, load_file
+from neuralucb.problems.data import BUNDLED, SETS, data_folder, fetch, load, load_file
 from neuralucb.problems.labelled import scale_rows
 
 GENERATOR = np.random.default_rng(0)
@@ -141,6 +141,13 @@ def test_what_was_downloaded_is_checked_and_kept_whole(monkeypatch, tmp_path):
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda **_: (good[0][:9], good[1][:9]))
     with pytest.raises(ValueError, match="magic as downloaded has shape"):
         fetch("magic")
+
+
+def test_every_data_set_has_shared_contexts():
+    """Its definition says so before anything is loaded; presets and default rounds go by it."""
+    for name in (*SETS, *BUNDLED, "statlog"):
+        assert find_problem(name).shared
+    assert labelled(X, Y).shared
 
 
 def test_statlog_is_shuttle():

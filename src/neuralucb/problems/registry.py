@@ -63,12 +63,13 @@ PROBLEMS |= {
         f"{each.classes} classes, {each.features} features, Table 1",
         LABELLED,
         partial(_from_data, each.name),
+        shared=True,
     )
     for each in SETS.values()
 }
 PROBLEMS["statlog"] = PROBLEMS["shuttle"]._replace(summary="the paper's name for shuttle")
 PROBLEMS |= {
-    name: Definition(name, "bundled with scikit-learn, no download", LABELLED, partial(_from_data, name))
+    name: Definition(name, "bundled with scikit-learn, no download", LABELLED, partial(_from_data, name), shared=True)
     for name in BUNDLED
 }
 
