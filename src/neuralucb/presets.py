@@ -52,7 +52,7 @@ PRESETS = {
             "best",
             "our own for real data: standard scaling, shared trunk, warm start; for synthetic problems the paper's",
             Bundle("synthetic", {}),
-            Bundle(OFTEN_AT_FIRST, GOOD | {"step_size": 0.1, "regularization": 0.1}),
+            Bundle(OFTEN_AT_FIRST, GOOD | {"step_size": 0.1, "regularization": 1e-3}),
             {
                 "magic": Bundle(OFTEN_AT_FIRST, DEEP | {"step_size": 0.05, "regularization": 1.5}),
                 "shuttle": Bundle(
