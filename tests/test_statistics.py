@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from neuralucb import Problem, Round, run, simulate, synthetic
+from neuralucb import Problem, run, simulate, synthetic
 from neuralucb.algorithms import build
 from neuralucb.schedules import read_schedule
 
@@ -18,13 +18,11 @@ def is_below(a, b):
 
 
 def blind(problem: Problem) -> Problem:
-    """The same contexts with rewards that have nothing to do with them."""
+    """The same rewards beside contexts that have nothing to do with them."""
 
     def draw(key, data, world, t):
-        now = problem.draw(key, data, world, t)
-        key_other = jax.random.fold_in(key, 1)
-        other = problem.draw(key_other, data, world, t)
-        return Round(now.contexts, now.expected, other.expected[0] - now.expected + other.noise)
+        shown = problem.draw(jax.random.fold_in(key, 1), data, world, t)
+        return problem.draw(key, data, world, t)._replace(contexts=shown.contexts)
 
     return problem._replace(draw=draw)
 
@@ -58,12 +56,15 @@ def test_where_rewards_say_nothing_nobody_beats_chance():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("problem", ["h1", "h3"])
-def test_trained_networks_beat_fixed_ones(problem):
-    trained = run("neural-ucb", problem, rounds=5000, seeds=10, step_size=0.1).final_regret
-    fixed = run(
-        "neural-ucb0", problem, rounds=5000, seeds=10, noise_bound=0.1, norm=0.1, regularization=0.1
-    ).final_regret
+@pytest.mark.parametrize(
+    ("problem", "settings"),
+    [("h1", {"exploration": 1, "regularization": 1}), ("h3", {"exploration": 0.01, "regularization": 0.1})],
+)
+def test_trained_networks_beat_fixed_ones(problem, settings):
+    """Each at the best of its grid on seeds 0 to 9 (docs/results), here on others."""
+    options = {"rounds": 10_000, "seeds": range(20, 30)}
+    trained = run("neural-ucb", problem, step_size=0.1, **settings, **options).final_regret
+    fixed = run("neural-ucb0", problem, noise_bound=0.1, norm=0.1, regularization=0.1, **options).final_regret
     assert is_below(trained, fixed)
 
 
