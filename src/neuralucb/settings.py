@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Setting", "choice", "flag", "integer", "number", "read_settings", "read_whole", "redefine", "steps"]
+__all__ = ["Setting", "choice", "flag", "integer", "number", "read_settings", "read_whole", "steps"]
 
 
 SMALLEST, LARGEST = 1e-30, 1e30
@@ -102,11 +102,6 @@ def flag(name: str, symbol: str, default: bool, meaning: str) -> Setting:
         return words[str(value).lower()]
 
     return Setting(name, symbol, default, meaning, "true or false", read, False)
-
-
-def redefine(settings: Sequence[Setting], **changes: Mapping[str, Any]) -> tuple[Setting, ...]:
-    """The same settings with another default or grid for some, by name."""
-    return tuple(setting._replace(**changes.get(setting.name, {})) for setting in settings)
 
 
 def read_settings(settings: Sequence[Setting], given: Mapping[str, Any], *, of: str) -> dict[str, Any]:

@@ -22,11 +22,10 @@ from neuralucb.estimators.kernel import kernel
 from neuralucb.estimators.linear import ridge
 from neuralucb.policy import Estimator, Policy, policy
 from neuralucb.rules import epsilon_greedy, ucb
-from neuralucb.settings import redefine
 
 __all__ = ["NEURAL_EPSILON_GREEDY0", "NEURAL_UCB0"]
 
-RIDGE = redefine((REGULARIZATION,), regularization={"meaning": "ridge in Z_0"})[0]
+RIDGE = REGULARIZATION._replace(meaning="ridge in Z_0")
 
 
 def neural_ucb0(task: Task, settings: Mapping[str, Any]) -> Policy:

@@ -25,12 +25,12 @@ from neuralucb.estimators.bootstrap import bootstrap
 from neuralucb.estimators.neural import neural
 from neuralucb.policy import Policy, policy
 from neuralucb.rules import epsilon_greedy, ucb
-from neuralucb.settings import choice, integer, number, redefine
+from neuralucb.settings import choice, integer, number
 
 __all__ = ["BOOTSTRAPPED_NN", "NEURAL_EPSILON_GREEDY", "NEURAL_UCB"]
 
 DEPARTS = "a gaussian θ_0 by default, where the text has two halves (initialization=paper)"
-PULL = redefine((REGULARIZATION,), regularization={"meaning": "pull to θ_0"})[0]
+PULL = REGULARIZATION._replace(meaning="pull to θ_0")
 
 
 def neural_ucb(task: Task, settings: Mapping[str, Any]) -> Policy:
