@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neuralucb.algorithms import ALGORITHMS, Task, build
 from neuralucb.history import append, empty
@@ -148,6 +148,18 @@ def test_knowing_the_rounds_changes_no_choice(name):
 
     known, unknown = (jax.jit(lambda seed, at=at: one(seed, at))(np.uint32(1)) for at in (ROUNDS, None))
     assert_array_equal(known, unknown)
+
+
+def test_verbs_work_inside_a_users_own_compiled_function(name):
+    bandit, constant = small(name), contexts(name)
+
+    def play(belief, seed):
+        return bandit.select(jax.random.key(seed), belief, constant).score
+
+    belief = bandit.init(jax.random.key(0))
+    with jax.enable_x64(True):
+        inside = jax.jit(play)(belief, 3)
+    assert_allclose(inside, bandit.select(jax.random.key(3), belief, constant).score, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from neuralucb.history import History
 from neuralucb.precision import exact
@@ -189,7 +190,7 @@ def _check_available(available: jax.Array | None, arms: int) -> jax.Array:
         raise ValueError(
             f"available must be {arms} booleans, one for each arm, got {available.dtype} of shape {available.shape}."
         )
-    if not isinstance(available, jax.core.Tracer) and not available.any():
+    if not isinstance(available, jax.core.Tracer) and not np.asarray(available).any():
         raise ValueError("available must allow at least one arm, got none.")
     return available
 
@@ -197,7 +198,7 @@ def _check_available(available: jax.Array | None, arms: int) -> jax.Array:
 def _check_finite(name: str, tree: object) -> None:
     """Refuse NaN and infinity where values can be seen; inside compiled code the simulation reports divergence."""
     for leaf in jax.tree.leaves(tree):
-        if not isinstance(leaf, jax.core.Tracer) and not jnp.isfinite(leaf).all():
+        if not isinstance(leaf, jax.core.Tracer) and not np.isfinite(leaf).all():
             raise ValueError(
                 f"{name} must be finite, got NaN or infinity; clean or drop such rows before they get here."
             )
