@@ -33,8 +33,9 @@ def trained(train, key, record=None, params=None):
 
 
 @pytest.mark.parametrize("steps", [5, 123, "t"])
-def test_sgd_is_the_transcriptions_on_the_same_batches(key, steps):
-    settings = PLAIN | {"steps": steps}
+@pytest.mark.parametrize("decay", ["none", "linear"])
+def test_sgd_is_the_transcriptions_on_the_same_batches(key, steps, decay):
+    settings = PLAIN | {"steps": steps, "decay": decay}
     count = ROWS if steps == "t" else steps
     chunk = training.CHUNK if steps == "t" else min(training.CHUNK, steps)
     batches = np.concatenate(
@@ -47,7 +48,8 @@ def test_sgd_is_the_transcriptions_on_the_same_batches(key, steps):
     record, initial = history(), [np.asarray(leaf, np.float64) for leaf in NETWORK.init(jax.random.key(1))]
     expected = neural_ucb.train_sgd(
         initial, initial, np.asarray(record.contexts[:ROWS], np.float64), np.asarray(record.rewards[:ROWS], np.float64),
-        factor=np.sqrt(WIDTH), pull=WIDTH * 0.5, step_size=0.01, batches=batches,
+        factor=np.sqrt(WIDTH), pull=WIDTH * 0.5, batches=batches,
+        step_size=0.01 * (1 - np.arange(count) / count) if decay == "linear" else 0.01,
     )  # fmt: skip
     for ours, theirs in zip(weights, expected, strict=True):
         assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)

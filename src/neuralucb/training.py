@@ -11,12 +11,15 @@ from neuralucb.history import History, total
 from neuralucb.policy import Info
 from neuralucb.precision import Number
 
-__all__ = ["Train", "gradient_descent", "sgd"]
+__all__ = ["DECAYS", "Train", "gradient_descent", "sgd"]
 
 Apply: TypeAlias = Callable[[Any, Any], jax.Array]
 Steps: TypeAlias = int | Literal["t"]
+Decay: TypeAlias = Literal["none", "linear"]
 Train: TypeAlias = Callable[[jax.Array, Apply, Any, Any, History], tuple[Any, Info]]
 """key, f of many rows, θ to start from, θ_0, history -> θ, Info"""
+
+DECAYS = ("none", "linear")
 
 CHUNK = 50
 """Minibatches whose rows are drawn at once: drawing them one by one costs as much as the step itself."""
@@ -54,12 +57,15 @@ def gradient_descent(*, step_size: Number, steps: Steps, pull: Number) -> Train:
     return train
 
 
-def sgd(*, step_size: Number, steps: Steps, batch_size: int, pull: Number, optimizer: Any = None) -> Train:
+def sgd(
+    *, step_size: Number, steps: Steps, batch_size: int, pull: Number, optimizer: Any = None, decay: Decay = "none"
+) -> Train:
     """J minibatch steps of size η: an unbiased step for L/t (the paper's experiments).
 
         θ ← θ - η [ (1/B) Σ_batch ∇(f - r)²/2 + (pull/t)(θ - θ_0) ],   rows drawn with replacement
 
     `optimizer`, an optax transformation, replaces the plain step; it starts afresh at every call.
+    `decay`: with `linear` step j of J is shortened to (1 - j/J) η, so that a call ends without its noise.
     Costs J · B evaluations of the network.
     """
 
@@ -68,23 +74,26 @@ def sgd(*, step_size: Number, steps: Steps, batch_size: int, pull: Number, optim
         chunk = CHUNK if steps == "t" else max(1, min(CHUNK, steps))
         seen = history.seen
 
-        def step(state: _State, rows: jax.Array) -> _State:
+        def step(state: _State, rows: jax.Array, index: jax.Array) -> _State:
             batch = jax.tree.map(lambda leaf: leaf[rows], history.contexts)
             rewards = history.rewards[rows]
             weights = jnp.full(rewards.shape, 1 / batch_size, dtype=rewards.dtype) * (seen > 0).astype(rewards.dtype)
             loss, gradient = jax.value_and_grad(_squared_error)(state.params, apply, batch, rewards, weights)
             pull_now = jnp.asarray(pull, dtype=loss.dtype) / _at_least_one(seen, loss.dtype)
+            left = 1 - index.astype(loss.dtype) / count.astype(loss.dtype) if decay == "linear" else jnp.ones_like(loss)
             if optimizer is None:
-                return _moved(state, _descend(state.params, gradient, initial, step_size, pull_now), (), loss)
+                eta = jnp.asarray(step_size, dtype=loss.dtype) * left
+                return _moved(state, _descend(state.params, gradient, initial, eta, pull_now), (), loss)
             gradient = jax.tree.map(lambda g, w, w0: g + pull_now * (w - w0), gradient, state.params, initial)
             change, inner = optimizer.update(gradient, state.optimizer, state.params)
-            moved = jax.tree.map(lambda w, dw: w + dw.astype(w.dtype), state.params, change)
+            moved = jax.tree.map(lambda w, dw: w + left * dw.astype(w.dtype), state.params, change)
             return _moved(state, moved, inner, loss)
 
         def steps_of_chunk(index: jax.Array, state: _State) -> _State:
+            first = index * chunk
             rows = _draw_rows(random.fold_in(key, index), (chunk, batch_size), seen)
-            here = jnp.minimum(chunk, count - index * chunk)
-            return lax.fori_loop(jnp.int32(0), here, lambda j, inner: step(inner, rows[j]), state)
+            here = jnp.minimum(chunk, count - first)
+            return lax.fori_loop(jnp.int32(0), here, lambda j, inner: step(inner, rows[j], first + j), state)
 
         start = _begin(params, () if optimizer is None else optimizer.init(params))
         end = lax.fori_loop(jnp.int32(0), (count + chunk - 1) // chunk, steps_of_chunk, start)

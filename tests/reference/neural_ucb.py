@@ -42,14 +42,17 @@ def train_nn(weights, initial, contexts, rewards, *, factor, pull, step_size, st
 
 
 def train_sgd(weights, initial, contexts, rewards, *, factor, pull, step_size, batches):
-    """The experiments' version: one step for each batch of row numbers, on the mean, pull divided by t."""
+    """The experiments' version: one step for each batch of row numbers, on the mean, pull divided by t.
+
+    step_size is one number, or one for each batch.
+    """
     weights = [matrix.copy() for matrix in weights]
-    for rows in batches:
+    for rows, eta in zip(batches, np.broadcast_to(step_size, len(batches)), strict=True):
         slope = [pull / len(rewards) * (now - start) for now, start in zip(weights, initial, strict=True)]
         for row in rows:
             error = (network(weights, contexts[row], factor) - rewards[row]) / len(rows)
             slope = [s + error * g for s, g in zip(slope, gradient(weights, contexts[row], factor), strict=True)]
-        weights = [now - step_size * s for now, s in zip(weights, slope, strict=True)]
+        weights = [now - eta * s for now, s in zip(weights, slope, strict=True)]
     return weights
 
 

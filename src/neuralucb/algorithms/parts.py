@@ -13,7 +13,7 @@ from neuralucb.encodings import ENCODINGS, concat, disjoint, heads
 from neuralucb.estimators.neural import STARTS
 from neuralucb.networks import INITIALIZATIONS, SCALINGS, Network, mlp
 from neuralucb.settings import choice, flag, integer, number, steps
-from neuralucb.training import Train, gradient_descent, sgd
+from neuralucb.training import DECAYS, Train, gradient_descent, sgd
 
 __all__ = [
     "CONSTANTS",
@@ -56,6 +56,7 @@ TRAINING = (
     integer("batch_size", "B", 50, "rows of a minibatch"),
     choice("start", "θ^(0)", "initial", "training starts at θ_0, or at the last θ", options=STARTS),
     choice("optimizer", "", "plain", "the step itself; others are optax's", options=OPTIMIZERS),
+    choice("decay", "", "none", "of the step within one training", options=DECAYS),
 )
 
 DESIGN = (
@@ -93,7 +94,7 @@ def training_for(settings: Mapping[str, Any]) -> Train:
     common = {name: settings[name] for name in ("step_size", "steps")} | {"pull": factor * settings["regularization"]}
     if settings["method"] == "gradient-descent":
         return gradient_descent(**common)
-    return sgd(**common, batch_size=settings["batch_size"], optimizer=_optimizer(settings))
+    return sgd(**common, batch_size=settings["batch_size"], optimizer=_optimizer(settings), decay=settings["decay"])
 
 
 def design_for(network: Network, settings: Mapping[str, Any]) -> Design:
@@ -119,12 +120,13 @@ def assumptions(settings: Mapping[str, Any]) -> Assumptions:
 
 
 def check_training(settings: Mapping[str, Any]) -> None:
-    """Refuse an optimizer that Algorithm 2 does not have."""
-    if settings["method"] == "gradient-descent" and settings["optimizer"] != "plain":
-        raise ValueError(
-            "optimizer must be plain with method=gradient-descent, which is Algorithm 2 to the letter, "
-            f"got {settings['optimizer']!r}; take method=sgd."
-        )
+    """Refuse what Algorithm 2 does not have."""
+    for name, usual in (("optimizer", "plain"), ("decay", "none")):
+        if settings["method"] == "gradient-descent" and settings[name] != usual:
+            raise ValueError(
+                f"{name} must be {usual} with method=gradient-descent, which is Algorithm 2 to the letter, "
+                f"got {settings[name]!r}; take method=sgd."
+            )
 
 
 def _optimizer(settings: Mapping[str, Any]) -> Any:
