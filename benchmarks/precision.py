@@ -26,7 +26,7 @@ def gradients(low_rank: bool):
 
     def one(t, context):
         drifted = jax.tree.map(lambda w: w * (1 + 0.3 * jnp.sin(t / ROUNDS + w)), weights)
-        return dense(network.tangent(drifted, context))
+        return dense(network.tangent(drifted, context)[1])
 
     return jax.jit(jax.vmap(one))(np.arange(ROUNDS, dtype=np.float32), contexts.astype(np.float32))
 

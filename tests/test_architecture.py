@@ -15,7 +15,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"precision", "memory", "settings", "schedules", "presets"},
     {"history", "policy", "confidence"},
-    {"designs", "networks", "encodings", "training", "rules"},
+    {"blocks", "designs", "networks", "encodings", "training", "rules"},
     {"estimators"},
     {"algorithms", "problems", "simulation"},
     {"experiments"},

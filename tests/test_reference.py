@@ -28,7 +28,7 @@ def explicit_z(belief, design):
     """Z as a matrix, from either kind of design."""
     if design == "full":
         return np.linalg.inv(np.asarray(belief.z.inverse, np.float64))
-    return np.diag(np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in belief.z]))
+    return np.diag(1 / np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in belief.z]))
 
 
 def log_det(belief, design, regularization):

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from neuralucb.blocks import block_product, row_products
 from neuralucb.designs import Block
 from neuralucb.networks import Network
 from neuralucb.policy import Slot, check_slot, slot_shape
@@ -20,22 +21,37 @@ ENCODINGS = ("disjoint", "concat", "heads")
 
 
 def disjoint(network: Network, arms: int) -> Network:
-    """The network on (0, …, x, …, 0) of dim · arms numbers, with the first layer kept as a block for each arm.
+    """The network on (0, …, x, …, 0) of dim · arms numbers, with the first layer kept as a block for each arm."""
 
-    A row of a batch needs one block; all are computed and one is kept: one large product instead of many small ones.
-    """
+    def apply(weights: Any, slot: Slot) -> jax.Array:
+        return network.finish(weights, block_product(weights[0], slot.arm, network.prepare(slot.x)))
 
     def many(weights: Any, slots: Slot) -> jax.Array:
-        every = jnp.einsum("kmd,bd->bkm", weights[0], jax.vmap(network.prepare)(slots.x))
-        own = jnp.take_along_axis(every, slots.arm[:, None, None], axis=1)[:, 0]
-        return jax.vmap(network.finish, (None, 0))(weights, own)
+        first = row_products(weights[0], slots.arm, jax.vmap(network.prepare)(slots.x))
+        return jax.vmap(network.finish, (None, 0))(weights, first)
 
-    return _by_arm(network, arms, layer=0)._replace(apply_many=many)
+    def tangent(weights: Any, slot: Slot) -> tuple[jax.Array, Any]:
+        x = network.prepare(slot.x)
+        value, (first, *above) = network.backward(weights, x, block_product(weights[0], slot.arm, x))
+        return value, (Block(slot.arm, first, arms), *above)
+
+    return _by_arm(network, arms, 0, apply, many, tangent)
 
 
 def heads(network: Network, arms: int) -> Network:
     """One trunk, and an output row for each arm."""
-    return _by_arm(network, arms, layer=-1)
+
+    def view(weights: Any, arm: jax.Array) -> Any:
+        return (*weights[:-1], weights[-1][arm])
+
+    def apply(weights: Any, slot: Slot) -> jax.Array:
+        return network.apply(view(weights, slot.arm), slot.x)
+
+    def tangent(weights: Any, slot: Slot) -> tuple[jax.Array, Any]:
+        value, (*below, last) = network.tangent(view(weights, slot.arm), slot.x)
+        return value, (*below, Block(slot.arm, last, arms))
+
+    return _by_arm(network, arms, -1, apply, jax.vmap(apply, (None, 0)), tangent)
 
 
 def concat(network: Network, arms: int) -> Network:
@@ -54,7 +70,7 @@ def concat(network: Network, arms: int) -> Network:
     )
 
 
-def _by_arm(network: Network, arms: int, *, layer: int) -> Network:
+def _by_arm(network: Network, arms: int, layer: int, apply: Any, apply_many: Any, tangent: Any) -> Network:
     """The network with one layer of its own for each arm."""
 
     def init(key: jax.Array) -> Any:
@@ -63,24 +79,11 @@ def _by_arm(network: Network, arms: int, *, layer: int) -> Network:
         weights[layer] = jax.vmap(lambda key_arm: network.init(key_arm)[layer])(jax.random.split(key_own, arms))
         return tuple(weights)
 
-    def view(weights: Any, arm: jax.Array) -> Any:
-        seen = list(weights)
-        seen[layer] = weights[layer][arm]
-        return tuple(seen)
-
-    def apply(weights: Any, slot: Slot) -> jax.Array:
-        return network.apply(view(weights, slot.arm), slot.x)
-
-    def tangent(weights: Any, slot: Slot) -> Any:
-        gradient = list(network.tangent(view(weights, slot.arm), slot.x))
-        gradient[layer] = Block(slot.arm, gradient[layer], arms)
-        return tuple(gradient)
-
     dim = network.example.shape[0]
     return network._replace(
         init=init,
         apply=apply,
-        apply_many=jax.vmap(apply, (None, 0)),
+        apply_many=apply_many,
         tangent=tangent,
         example=slot_shape(dim),
         check=check_slot(dim, arms),

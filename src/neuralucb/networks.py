@@ -29,12 +29,14 @@ class Network(NamedTuple):
     """θ, x -> f(x; θ)"""
     apply_many: Callable[[Any, Any], jax.Array]
     """θ, x of many rows -> f of each; for training"""
-    tangent: Callable[[Any, Any], Any]
-    """θ, x -> g(x; θ)/√m, the one form in which the paper uses its gradient; a pytree of arrays and `Outer`"""
+    tangent: Callable[[Any, Any], tuple[jax.Array, Any]]
+    """θ, x -> f(x; θ), and g(x; θ)/√m, the one form in which the paper uses its gradient: arrays and `Outer`"""
     prepare: Callable[[Any], jax.Array]
     """x -> what the first layer sees"""
     finish: Callable[[Any, jax.Array], jax.Array]
     """θ, W_1 x -> f: the layers above the first, for encodings that compute the first in their own way"""
+    backward: Callable[[Any, jax.Array, jax.Array], tuple[jax.Array, Any]]
+    """θ, what the first layer sees, W_1 x -> f, g/√m; for the same encodings"""
     example: Any
     """the shape of a context"""
     check: Callable[[Any], None]
@@ -87,20 +89,24 @@ def mlp(
     def apply(weights: Weights, context: jax.Array) -> jax.Array:
         return finish(weights, weights[0] @ prepare(context))
 
-    def tangent(weights: Weights, context: jax.Array) -> tuple[Any, ...]:
-        layers = [prepare(context)]
-        for hidden in weights[:-1]:
+    def backward(weights: Weights, x: jax.Array, first: jax.Array) -> tuple[jax.Array, tuple[Any, ...]]:
+        layers = [x, jax.nn.relu(first)]
+        for hidden in weights[1:-1]:
             layers.append(jax.nn.relu(hidden @ layers[-1]))
-        gradient: list[Any] = [layers[-1]]
-        delta = weights[-1]
-        for hidden, below, above in zip(weights[-2::-1], layers[-2::-1], layers[:0:-1], strict=True):
-            delta = delta * (above > 0).astype(dtype)
-            gradient.append(Outer(delta, below))
-            delta = delta @ hidden
-        return tuple(reversed(gradient))
+        value = jnp.asarray(scale, dtype=dtype) * (weights[-1] @ layers[-1])
+        parts: list[Any] = [layers[-1]]
+        delta = weights[-1] * (layers[-1] > 0).astype(dtype)
+        for hidden, below in zip(weights[-2:0:-1], layers[-2:0:-1], strict=True):
+            parts.append(Outer(delta, below))
+            delta = (delta @ hidden) * (below > 0).astype(dtype)
+        return value, tuple(reversed([*parts, Outer(delta, x)]))
 
-    example = jax.ShapeDtypeStruct((dim,), "float32")
-    return Network(init, apply, jax.vmap(apply, (None, 0)), tangent, prepare, finish, example, check_vector(dim))
+    def tangent(weights: Weights, context: jax.Array) -> tuple[jax.Array, tuple[Any, ...]]:
+        x = prepare(context)
+        return backward(weights, x, weights[0] @ x)
+
+    example, many = jax.ShapeDtypeStruct((dim,), "float32"), jax.vmap(apply, (None, 0))
+    return Network(init, apply, many, tangent, prepare, finish, backward, example, check_vector(dim))
 
 
 def _hidden(key: jax.Array, width: int, fan_in: int, *, first: bool, initialization: str, scaling: str) -> jax.Array:

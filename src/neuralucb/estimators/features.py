@@ -44,4 +44,8 @@ def tangent(network: Network) -> Features:
     """φ(x) = g(x; θ_0)/√m, fixed (Zhou et al. 2020, NeuralUCB_0)."""
     shapes = jax.eval_shape(network.init, jax.random.key(0))
     size = sum(leaf.size for leaf in jax.tree.leaves(shapes))
-    return Features(network.init, network.tangent, size, network.example, network.check)
+
+    def apply(params: Any, context: Context) -> Any:
+        return network.tangent(params, context)[1]
+
+    return Features(network.init, apply, size, network.example, network.check)

@@ -38,12 +38,12 @@ def neural(
         return Neural(initial, initial, design.init(), jnp.int32(0))
 
     def predict(belief: Neural, context: Context) -> Prediction:
-        mean = network.apply(belief.params, context)
-        width = design.width(belief.z, network.tangent(belief.params, context))
+        mean, gradient = network.tangent(belief.params, context)
+        width = design.width(belief.z, gradient)
         return Prediction(mean, width.astype(mean.dtype), belief.rounds, design.log_det(belief.z))
 
     def observe(belief: Neural, context: Context, reward: jax.Array) -> Neural:
-        gradient = network.tangent(belief.params, context)
+        _, gradient = network.tangent(belief.params, context)
         return belief._replace(z=design.add(belief.z, gradient), rounds=belief.rounds + 1)
 
     def learn(key: jax.Array, belief: Neural, history: History) -> tuple[Neural, Info]:

@@ -71,8 +71,7 @@ class Program:
         with jax.enable_x64(True):
             self.data = jax.device_put(problem.data)
             one = lanes.take(np.arange(1))
-            start = jax.vmap(begin, (None, 0, 0))
-            shape = jax.eval_shape(start, self.data, one.seeds, one.numbers)
+            shape = jax.eval_shape(_side_by_side(begin, (None, 0, 0), 1), self.data, one.seeds, one.numbers)
             lane_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shape))
             self.group, self.workers = _group(len(lanes.seeds), lane_bytes)
             require_memory(
@@ -81,11 +80,14 @@ class Program:
                 cure="take fewer rounds or seeds, a smaller network, or design='diagonal' where there is one",
             )
             group = lanes.take(np.arange(self.group) % len(lanes.seeds))
+            start = _side_by_side(begin, (None, 0, 0), self.group)
             self.begin = jax.jit(start).lower(self.data, group.seeds, group.numbers).compile()
             state = jax.eval_shape(start, self.data, group.seeds, group.numbers)
             at = np.int32(0)
-            batched = jax.jit(jax.vmap(advance, (None, 0, 0, 0, None, None)), donate_argnums=3)
-            self.advance = batched.lower(self.data, group.seeds, group.numbers, state, at, at).compile()
+            batched = _side_by_side(advance, (None, 0, 0, 0, None, None), self.group)
+            self.advance = (
+                jax.jit(batched, donate_argnums=3).lower(self.data, group.seeds, group.numbers, state, at, at).compile()
+            )
             self.ends = simulation({name: values[0] for name, values in lanes.numbers.items()}).ends
         self.compile_seconds = time.perf_counter() - started
 
@@ -133,6 +135,21 @@ class Program:
             report(self.ends[last - 1])
             first = last
         return state.trace
+
+
+def _side_by_side(function: Callable[..., Any], axes: tuple[int | None, ...], lanes: int) -> Callable[..., Any]:
+    """`vmap`; for one lane the function alone, since `vmap` would turn its slices into slower gathers."""
+    if lanes > 1:
+        return jax.vmap(function, axes)
+
+    def alone(*arguments: Any) -> Any:
+        bare = [
+            tree if axis is None else jax.tree.map(lambda leaf: leaf[0], tree)
+            for tree, axis in zip(arguments, axes, strict=True)
+        ]
+        return jax.tree.map(lambda leaf: leaf[None], function(*bare))
+
+    return alone
 
 
 def _group(lanes: int, lane_bytes: int) -> tuple[int, int]:
