@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from neuralucb import run
-from neuralucb.problems import PROBLEMS, find_problem, from_file, labelled
+from neuralucb import compare, run
+from neuralucb.algorithms import ALGORITHMS
+from neuralucb.problems import find_problem, from_file, labelled
 from neuralucb.problems.data import BUNDLED, SETS, data_folder, fetch, load, load_file
 from neuralucb.problems.labelled import scale_rows
 
@@ -59,21 +60,48 @@ def test_tables_that_cannot_be_played_are_refused(rows, labels, message):
 
 def test_every_algorithm_plays_shared_contexts(tmp_path):
     np.savez(tmp_path / "toy.npz", X=X, y=Y)
-    name = from_file(tmp_path / "toy.npz", None)
-    try:
-        from neuralucb import compare
-        from neuralucb.algorithms import ALGORITHMS
+    toy = from_file(tmp_path / "toy.npz", None)
+    small = {"width": 4, "steps": 3, "batch_size": 4, "networks": 2, "budget": 10}
+    results = compare(toy, list(ALGORITHMS), rounds=30, seeds=2, schedule="10", **small)
+    assert {result.algorithm for result in results} == set(ALGORITHMS)
+    assert {result.problem for result in results} == {"toy"}
+    assert all(np.isfinite(result.final_regret).all() and result.diverged == 0 for result in results)
+    assert not results[-1].regret.any()
+    with pytest.raises(ValueError, match="rounds must be at most 40, the rows of toy, got 50; .* repeat=true"):
+        run("lin-ucb", toy, rounds=50, seeds=1)
+    assert run("lin-ucb", toy, rounds=50, seeds=1, repeat=True).rounds == 50
 
-        small = {"width": 4, "steps": 3, "batch_size": 4, "networks": 2, "budget": 10}
-        results = compare(name, list(ALGORITHMS), rounds=30, seeds=2, schedule="10", **small)
-        assert {result.algorithm for result in results} == set(ALGORITHMS)
-        assert all(np.isfinite(result.final_regret).all() and result.diverged == 0 for result in results)
-        assert not results[-1].regret.any()
-        with pytest.raises(ValueError, match="rounds must be at most 40, the rows of toy, got 50; .* repeat=true"):
-            run("lin-ucb", name, rounds=50, seeds=1)
-        assert run("lin-ucb", name, rounds=50, seeds=1, repeat=True).rounds == 50
-    finally:
-        PROBLEMS.pop(name)
+
+def test_a_problem_itself_can_be_run_and_is_that_of_the_file(tmp_path):
+    np.savez(tmp_path / "toy.npz", X=X, y=Y)
+    of_file = run("lin-ucb", from_file(tmp_path / "toy.npz", None), rounds=30, seeds=3)
+    given = run("lin-ucb", labelled(X, Y, name="mine"), rounds=30, seeds=3)
+    assert_array_equal(of_file.regret, given.regret)
+    assert given.problem == "mine"
+    with pytest.raises(ValueError, match="repeat: not a setting of lin-ucb"):
+        run("lin-ucb", labelled(X, Y), rounds=30, repeat=True)
+
+
+def test_columns_can_be_dropped(tmp_path):
+    np.savez(tmp_path / "toy.npz", X=X, y=Y)
+    toy = from_file(tmp_path / "toy.npz", None)
+    shorter = run("lin-ucb", labelled(X[:, 1:2], Y), rounds=30, seeds=2)
+    assert_array_equal(run("lin-ucb", toy, rounds=30, seeds=2, drop="0+2").regret, shorter.regret)
+    for bad, message in (
+        ("3", "columns from 0 to 2 of toy"),
+        ("0+1+2", "leave at least one"),
+        ("x", "with \\+ between"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run("lin-ucb", toy, rounds=30, drop=bad)
+
+
+def test_an_intercept_is_one_more_column_of_a_scaled_row():
+    rows = scale_rows(X, "standard", intercept=True)
+    assert rows.shape == (40, 4)
+    assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-6)
+    assert_allclose(rows[:, :3] / rows[:, 3:], (X - X.mean(0)) / X.std(0), rtol=1e-4, atol=1e-5)
+    assert labelled(X, Y, intercept=True).dim == 4
 
 
 def test_a_bundled_set_needs_no_download():
@@ -173,7 +201,6 @@ def test_the_command_line_plays_a_file(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(sys, "argv", ["neuralucb", *arguments])
     with pytest.raises(SystemExit) as end:
         cli.main()
-    PROBLEMS.pop("mine")
     assert end.value.code == 0
     record = json.loads(capsys.readouterr().out)
     assert record["problem"] == "mine"

@@ -17,6 +17,7 @@ except ImportError as missing:  # the core installs without them
 
 if TYPE_CHECKING:
     from neuralucb.experiments import Plan, Result
+    from neuralucb.problems import Definition
     from neuralucb.settings import Setting
 
 from neuralucb.data_commands import data_app, table1
@@ -113,7 +114,7 @@ def run(
         "schedule": schedule,
     }
     planned = experiments.plan(named, [algorithm], _read_set(settings), **options)
-    results = _play([planned], folder, as_json, name=f"{algorithm}-{named}")
+    results = _play([planned], folder, as_json, name=f"{algorithm}-{named.name}")
     if as_json:
         print(json.dumps(results[0][0].as_json(), allow_nan=False))
 
@@ -149,9 +150,9 @@ def compare(
         "schedule": schedule,
     }
     planned = experiments.plan(named, names, _read_set(settings), **options)
-    results = _play([planned], folder, as_json, name=f"compare-{named}")
+    results = _play([planned], folder, as_json, name=f"compare-{named.name}")
     if as_json:
-        print(json.dumps({"problem": named, "results": [one.as_json() for one in results[0]]}, allow_nan=False))
+        print(json.dumps({"problem": named.name, "results": [one.as_json() for one in results[0]]}, allow_nan=False))
 
 
 @app.command()
@@ -174,24 +175,22 @@ def demo(
     _play(planned, folder, False, name="regret")
 
 
-def _find_problem(problem: str | None, data: Path | None, label: str | None) -> str:
-    """The name of the problem: a known one, or the user's file, registered."""
-    from neuralucb.problems import from_file
+def _find_problem(problem: str | None, data: Path | None, label: str | None) -> "Definition":
+    """The problem of that name, or the user's file."""
+    from neuralucb.problems import find_problem, from_file
 
     if (problem is None) == (data is None):
         raise ValueError("name a problem, or give a file with --data; not both.")
     if data is None:
-        return str(problem)
+        return find_problem(str(problem))
     return from_file(data, label)
 
 
-def _all_rounds(problem: str) -> int:
+def _all_rounds(problem: "Definition") -> int:
     """10 000, or the rows of a data set if they are fewer."""
-    from neuralucb.problems import build_problem, find_problem
+    from neuralucb.problems import build_problem
 
-    if not find_problem(problem).shared:
-        return 10_000
-    return min(10_000, build_problem(problem, {}).limit or 10_000)
+    return min(10_000, build_problem(problem, {}).limit or 10_000) if problem.shared else 10_000
 
 
 def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: str) -> list[list["Result"]]:

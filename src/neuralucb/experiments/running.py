@@ -14,7 +14,7 @@ from neuralucb.experiments.program import Lanes, Program, Progress
 from neuralucb.experiments.results import Result
 from neuralucb.memory import require_memory
 from neuralucb.presets import Bundle, find_preset
-from neuralucb.problems import find_problem
+from neuralucb.problems import Definition, Problem, find_problem
 from neuralucb.schedules import read_schedule
 from neuralucb.settings import read_settings, read_whole
 
@@ -35,7 +35,7 @@ class Point(NamedTuple):
 class Plan(NamedTuple):
     """What is to be run, checked: nothing in it can fail for bad input any more."""
 
-    problem: str
+    problem: Definition
     points: dict[str, list[Point]]
     """by algorithm"""
     rounds: int
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
 
 def run(
     algorithm: str,
-    problem: str,
+    problem: str | Problem | Definition,
     *,
     rounds: int = 10_000,
     seeds: int | Sequence[int] = 10,
@@ -56,6 +56,8 @@ def run(
 ) -> Result:
     """One algorithm on one problem: `run("neural-ucb", "h1", rounds=2000, seeds=4, step_size=0.1)`.
 
+    problem  a name, or a problem itself, such as `labelled(X, y)`.
+
     Settings of the algorithm and of the problem go by name; seeds are a number (0, 1, …) or the seeds themselves.
     """
     grid = {name: [value] for name, value in settings.items()}
@@ -65,7 +67,7 @@ def run(
 
 
 def compare(
-    problem: str,
+    problem: str | Problem | Definition,
     algorithms: Sequence[str] | Mapping[str, Mapping[str, Any]],
     *,
     rounds: int = 10_000,
@@ -85,7 +87,7 @@ def compare(
 
 def run_grid(
     algorithm: str,
-    problem: str,
+    problem: str | Problem | Definition,
     grid: Mapping[str, Sequence[Any]],
     *,
     rounds: int = 10_000,
@@ -104,14 +106,14 @@ def run_grid(
     prepared = plan(problem, [], {}, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
     combinations = itertools.product(*grid.values())
     points = [
-        _read_point(algorithm, problem, dict(zip(grid, values, strict=True)), preset, prepared.rounds)
+        _read_point(algorithm, prepared.problem, dict(zip(grid, values, strict=True)), preset, prepared.rounds)
         for values in combinations
     ]
     return play(prepared._replace(points={algorithm: points}), None if progress is None else lambda _: progress)
 
 
 def plan(
-    problem: str,
+    problem: str | Problem | Definition,
     algorithms: Sequence[str] | Mapping[str, Mapping[str, Any]],
     settings: Mapping[str, Any],
     *,
@@ -123,18 +125,19 @@ def plan(
     """The runs that `compare` would make, all bad input refused; `play` makes them."""
     if isinstance(algorithms, str):
         raise ValueError(f"algorithms must be a list of names, got {algorithms!r}.")
-    when = str(schedule or find_bundle(problem, preset).schedule)
+    definition = find_problem(problem)
+    when = str(schedule or find_bundle(definition, preset).schedule)
     read_schedule(when)
     count = _read_count("rounds", rounds)
-    shares = _share_settings(problem, algorithms, settings)
-    points = {name: [_read_point(name, problem, own, preset, count)] for name, own in shares.items()}
+    shares = _share_settings(definition, algorithms, settings)
+    points = {name: [_read_point(name, definition, own, preset, count)] for name, own in shares.items()}
     chosen = _read_seeds(seeds)
     require_memory(
         8 * count * len(chosen),
         what=f"the regret of {len(chosen)} seeds over {count} rounds",
         cure="take fewer of either",
     )
-    return Plan(problem, points, count, chosen, when)
+    return Plan(definition, points, count, chosen, when)
 
 
 def play(prepared: Plan, progress: Callable[[str], Progress | None] | None = None) -> list[Result]:
@@ -178,7 +181,7 @@ def _run_shape(algorithm: str, points: Sequence[Point], prepared: Plan, progress
         np.tile(np.asarray(seeds, np.uint32), len(points)),
         {name: np.repeat(column, len(seeds)) for name, column in columns.items()},
     )
-    world = find_problem(prepared.problem).make(**points[0].problem)
+    world = prepared.problem.make(**points[0].problem)
     program = Program(recipe, world, points[0].algorithm, prepared.rounds, prepared.schedule, lanes)
     started = time.perf_counter()
     regret, diverged_at = program.run(lanes, progress)
@@ -187,7 +190,7 @@ def _run_shape(algorithm: str, points: Sequence[Point], prepared: Plan, progress
     return [
         Result(
             algorithm=algorithm,
-            problem=prepared.problem,
+            problem=prepared.problem.name,
             rounds=prepared.rounds,
             schedule=prepared.schedule,
             settings={**point.algorithm, **point.problem},
@@ -202,9 +205,11 @@ def _run_shape(algorithm: str, points: Sequence[Point], prepared: Plan, progress
     ]
 
 
-def _read_point(algorithm: str, problem: str, given: Mapping[str, Any], preset: str | None, rounds: int) -> Point:
+def _read_point(
+    algorithm: str, definition: Definition, given: Mapping[str, Any], preset: str | None, rounds: int
+) -> Point:
     """The given settings, the preset's, the defaults: sorted by owner and checked, also together."""
-    recipe, definition = find_algorithm(algorithm), find_problem(problem)
+    recipe, problem = find_algorithm(algorithm), definition.name
     of_problem = {setting.name for setting in definition.settings}
     of_algorithm = {setting.name for setting in recipe.settings}
     unknown = sorted(set(given) - of_problem - of_algorithm)
@@ -213,7 +218,7 @@ def _read_point(algorithm: str, problem: str, given: Mapping[str, Any], preset: 
             f"{', '.join(unknown)}: not a setting of {algorithm} ({_names(recipe.settings)}) "
             f"nor of {problem} ({_names(definition.settings)})."
         )
-    usual = find_bundle(problem, preset).settings
+    usual = find_bundle(definition, preset).settings
     chosen = {**usual, **given}
     world = read_settings(definition.settings, {k: v for k, v in chosen.items() if k in of_problem}, of=problem)
     settings = read_settings(recipe.settings, {k: v for k, v in chosen.items() if k in of_algorithm}, of=algorithm)
@@ -227,18 +232,17 @@ def _read_point(algorithm: str, problem: str, given: Mapping[str, Any], preset: 
     return Point(settings, world)
 
 
-def find_bundle(problem: str, preset: str | None) -> Bundle:
+def find_bundle(problem: Definition, preset: str | None) -> Bundle:
     """Schedule and settings of a preset for a problem."""
-    shared = find_problem(problem).shared
-    return find_preset(preset, shared=shared).bundle(find_problem(problem).name, shared=shared)
+    return find_preset(preset, shared=problem.shared).bundle(problem.name, shared=problem.shared)
 
 
 def _share_settings(
-    problem: str, algorithms: Sequence[str] | Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]
+    problem: Definition, algorithms: Sequence[str] | Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """For each algorithm its own settings and those of the shared ones that it or the problem has."""
     own = algorithms if isinstance(algorithms, Mapping) else {name: {} for name in algorithms}
-    of_problem = [setting.name for setting in find_problem(problem).settings]
+    of_problem = [setting.name for setting in problem.settings]
     owned = {name: [*of_problem, *(setting.name for setting in find_algorithm(name).settings)] for name in own}
     known = list(dict.fromkeys(itertools.chain(of_problem, *owned.values())))
     for name, value in settings.items():

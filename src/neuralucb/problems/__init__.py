@@ -2,11 +2,12 @@
 
 from neuralucb.problems.contract import Problem, Round, reveal
 from neuralucb.problems.labelled import labelled
-from neuralucb.problems.registry import PROBLEMS, build_problem, find_problem, from_file
+from neuralucb.problems.registry import PROBLEMS, Definition, build_problem, find_problem, from_file
 from neuralucb.problems.synthetic import synthetic
 
 __all__ = [
     "PROBLEMS",
+    "Definition",
     "Problem",
     "Round",
     "build_problem",

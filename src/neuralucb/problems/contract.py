@@ -33,6 +33,8 @@ class Problem(NamedTuple):
     """whether contexts are a `Slot`: one x that all arms share"""
     limit: int | None = None
     """the most rounds it has; None: as many as you like"""
+    name: str = "problem"
+    """for tables and figures"""
 
 
 def reveal(problem: Problem) -> Problem:

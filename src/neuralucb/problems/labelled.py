@@ -15,18 +15,28 @@ __all__ = ["SCALINGS", "labelled", "scale_rows"]
 SCALINGS = ("standard", "unit", "none")
 
 
-def labelled(X: Any, y: Any, *, scaling: str = "standard", repeat: bool = False) -> Problem:
+def labelled(
+    X: Any,
+    y: Any,
+    *,
+    scaling: str = "standard",
+    intercept: bool = False,
+    repeat: bool = False,
+    name: str = "labelled",
+) -> Problem:
     """A problem from rows X and labels y of any kind; each seed plays the rows in an order of its own.
 
-    scaling  `standard`: columns to mean 0 and deviation 1, then rows to norm 1; `unit`: rows alone; `none`.
-    repeat   after the last row begin again; otherwise rounds must not exceed the rows.
+    scaling    `standard`: columns to mean 0 and deviation 1, then rows to norm 1; `unit`: rows alone; `none`.
+    intercept  a column of ones, added before rows are scaled: a bias for networks without one, and a trace of the
+               length that a row had.
+    repeat     after the last row begin again; otherwise rounds must not exceed the rows.
     """
     rows, labels = _check(X, y)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y must have at least 2 classes, or there is nothing to choose, got {classes.tolist()}.")
-    data = (scale_rows(rows, scaling), codes.astype(np.int32))
-    (count, dim), arms = rows.shape, len(classes)
+    data = (scale_rows(rows, scaling, intercept=intercept), codes.astype(np.int32))
+    (count, dim), arms = data[0].shape, len(classes)
 
     def init(key: jax.Array, data: Any) -> jax.Array:
         return random.permutation(key, jnp.arange(count, dtype=jnp.int32))
@@ -37,18 +47,20 @@ def labelled(X: Any, y: Any, *, scaling: str = "standard", repeat: bool = False)
         x = jnp.broadcast_to(data[0][row], (arms, dim))
         return Round(Slot(x, every), (every == data[1][row]).astype(jnp.float32), jnp.float32(0))
 
-    return Problem(dim, arms, init, draw, data, shared=True, limit=None if repeat else count)
+    return Problem(dim, arms, init, draw, data, shared=True, limit=None if repeat else count, name=name)
 
 
-def scale_rows(rows: np.ndarray, scaling: str) -> np.ndarray:
+def scale_rows(rows: np.ndarray, scaling: str, *, intercept: bool = False) -> np.ndarray:
     """Rows in float32, scaled by name; a constant column becomes 0, a row of zeros stays."""
     if scaling not in SCALINGS:
         raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
-    if scaling == "none":
-        return rows.astype(np.float32)
     if scaling == "standard":
         deviation = rows.std(axis=0)
         rows = (rows - rows.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+    if intercept:
+        rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
+    if scaling == "none":
+        return rows.astype(np.float32)
     norm = np.linalg.norm(rows, axis=1, keepdims=True)
     return (rows / np.where(norm > 0, norm, 1)).astype(np.float32)
 

@@ -41,20 +41,45 @@ PROBLEMS: dict[str, Definition] = {
 }
 
 
+def _read_columns(value: Any) -> str:
+    """Column numbers with + between, or none; kept as text, so that settings stay plain data."""
+    parts = str(value).split("+")
+    if value != "none" and not all(part.isdecimal() for part in parts):
+        raise ValueError("must be column numbers from 0, with + between, or none")
+    return str(value)
+
+
 LABELLED = (
     choice("scaling", "", "standard", "of the rows", options=SCALINGS)._replace(name="input_scaling"),
+    flag("intercept", "", False, "a column of ones"),
+    Setting(
+        "drop", "", "none", "columns to leave out", "numbers from 0, with + between, or none", _read_columns, False
+    ),
     flag("repeat", "", False, "begin again after the last row"),
 )
 
 
-def _from_data(name: str, *, input_scaling: str, repeat: bool) -> Problem:
-    return labelled(*_loaded(name, data_folder()), scaling=input_scaling, repeat=repeat)
-
-
-@lru_cache(maxsize=2)
-def _loaded(name: str, folder: Path) -> tuple[Any, Any]:
+@lru_cache(maxsize=4)
+def _from_data(name: str, folder: Path, *, input_scaling: str, intercept: bool, drop: str, repeat: bool) -> Problem:
     """A grid asks for the same data set again and again."""
-    return load(name)
+    rows, labels = load(name)
+    return labelled(
+        _without(rows, drop, name), labels, scaling=input_scaling, intercept=intercept, repeat=repeat, name=name
+    )
+
+
+def _without(rows: Any, drop: str, name: str) -> Any:
+    """The columns that are not dropped."""
+    gone = {int(part) for part in drop.split("+")} if drop != "none" else set()
+    if gone and max(gone) >= rows.shape[1]:
+        raise ValueError(f"drop must name columns from 0 to {rows.shape[1] - 1} of {name}, got {drop}.")
+    if len(gone) == rows.shape[1]:
+        raise ValueError(f"drop must leave at least one column of {name}, got {drop}.")
+    return rows[:, [column for column in range(rows.shape[1]) if column not in gone]] if gone else rows
+
+
+def _maker(name: str) -> Callable[..., Problem]:
+    return lambda **settings: _from_data(name, data_folder(), **settings)
 
 
 PROBLEMS |= {
@@ -62,38 +87,42 @@ PROBLEMS |= {
         each.name,
         f"{each.classes} classes, {each.features} features, Table 1",
         LABELLED,
-        partial(_from_data, each.name),
+        _maker(each.name),
         shared=True,
     )
     for each in SETS.values()
 }
 PROBLEMS["statlog"] = PROBLEMS["shuttle"]._replace(summary="the paper's name for shuttle")
 PROBLEMS |= {
-    name: Definition(name, "bundled with scikit-learn, no download", LABELLED, partial(_from_data, name), shared=True)
+    name: Definition(name, "bundled with scikit-learn, no download", LABELLED, _maker(name), shared=True)
     for name in BUNDLED
 }
 
 
-def from_file(path: Path, label: str | None) -> str:
-    """Register a file of the user's as a problem, under its own name, and return that name."""
+def from_file(path: Path, label: str | None) -> Definition:
+    """A file of the user's as a problem, under the file's name."""
     rows, labels = load_file(path, label)
     name = path.stem
 
-    def make(*, input_scaling: str, repeat: bool) -> Problem:
-        return labelled(rows, labels, scaling=input_scaling, repeat=repeat)
+    def make(*, input_scaling: str, intercept: bool, drop: str, repeat: bool) -> Problem:
+        kept = _without(rows, drop, name)
+        return labelled(kept, labels, scaling=input_scaling, intercept=intercept, repeat=repeat, name=name)
 
-    PROBLEMS[name] = Definition(name, f"from {path.name}", LABELLED, make, shared=True)
-    return name
-
-
-def find_problem(name: str) -> Definition:
-    """The problem of that name; an unknown one lists the known."""
-    if name not in PROBLEMS:
-        raise ValueError(f"problem {name!r} is not known; known: {', '.join(PROBLEMS)}.")
-    return PROBLEMS[name]
+    return Definition(name, f"from {path.name}", LABELLED, make, shared=True)
 
 
-def build_problem(name: str, settings: Mapping[str, Any]) -> Problem:
-    """The named problem with these settings."""
-    definition = find_problem(name)
-    return definition.make(**read_settings(definition.settings, settings, of=name))
+def find_problem(problem: str | Problem | Definition) -> Definition:
+    """The problem of that name, or the one given; an unknown name lists the known."""
+    if isinstance(problem, Definition):
+        return problem
+    if isinstance(problem, Problem):
+        return Definition(problem.name, "given as it is", (), lambda: problem, problem.shared)
+    if problem not in PROBLEMS:
+        raise ValueError(f"problem {problem!r} is not known; known: {', '.join(PROBLEMS)}.")
+    return PROBLEMS[problem]
+
+
+def build_problem(problem: str | Definition, settings: Mapping[str, Any]) -> Problem:
+    """The problem with these settings."""
+    definition = find_problem(problem)
+    return definition.make(**read_settings(definition.settings, settings, of=definition.name))
