@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -67,7 +68,7 @@ def test_every_algorithm_plays_shared_contexts(tmp_path):
     assert {result.problem for result in results} == {"toy"}
     assert all(np.isfinite(result.final_regret).all() and result.diverged == 0 for result in results)
     assert not results[-1].regret.any()
-    with pytest.raises(ValueError, match="rounds must be at most 40, the rows of toy, got 50; .* repeat=true"):
+    with pytest.raises(ValueError, match="rounds must be at most 40, the rows of toy, got 50; .* --repeat"):
         run("lin-ucb", toy, rounds=50, seeds=1)
     assert run("lin-ucb", toy, rounds=50, seeds=1, repeat=True).rounds == 50
 
@@ -169,6 +170,25 @@ def test_what_was_downloaded_is_checked_and_kept_whole(monkeypatch, tmp_path):
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda **_: (good[0][:9], good[1][:9]))
     with pytest.raises(ValueError, match="magic as downloaded has shape"):
         fetch("magic")
+
+
+def test_a_download_shows_how_far_it_is(monkeypatch, tmp_path):
+    import time
+
+    import sklearn.datasets
+
+    def slow(*, data_home, **_):
+        Path(data_home, "part").write_bytes(bytes(1000))
+        time.sleep(0.5)
+        raise OSError("line went dead")
+
+    monkeypatch.setenv("NEURALUCB_DATA", str(tmp_path))
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", slow)
+    seen = []
+    with pytest.raises(ValueError, match="line went dead"):
+        fetch("magic", seen.append)
+    assert seen[-1] == 1000
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_data_set_has_shared_contexts():

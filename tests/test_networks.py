@@ -13,9 +13,11 @@ CONTEXT = np.random.default_rng(1).normal(size=6).astype(np.float32)
 
 @pytest.mark.parametrize("scaling", ["tangent", "standard"])
 @pytest.mark.parametrize("duplicate", [False, True])
+@pytest.mark.parametrize("biases", [False, True])
 @pytest.mark.parametrize("depth", [2, 3, 4])
-def test_the_tangent_is_the_gradient_over_the_scale(key, depth, duplicate, scaling):
-    network = mlp(6, width=8, depth=depth, initialization="gaussian", scaling=scaling, duplicate=duplicate)
+def test_the_tangent_is_the_gradient_over_the_scale(key, depth, biases, duplicate, scaling):
+    shape = {"width": 8, "depth": depth, "scaling": scaling, "duplicate": duplicate, "biases": biases}
+    network = mlp(6, **shape, initialization="gaussian")
     weights = network.init(key)
     automatic = dense(jax.grad(network.apply)(weights, CONTEXT))
     factor = np.sqrt(8) if scaling == "tangent" else 1
@@ -63,6 +65,20 @@ def test_the_weights_have_the_variances_of_the_text(key, initialization, hidden,
     assert_allclose(output.var() * width, last, rtol=0.25)
 
 
+@pytest.mark.parametrize("depth", [2, 3])
+def test_uniform_with_biases_is_the_network_of_most_libraries(key, depth):
+    network = mlp(6, width=8, depth=depth, initialization="uniform", scaling="standard", biases=True)
+    *hidden, last = (np.asarray(leaf) for leaf in network.init(key))
+    h = CONTEXT
+    for layer in hidden:
+        h = np.maximum(layer[:, :-1] @ h + layer[:, -1], 0)
+    assert_allclose(network.apply((*hidden, last), CONTEXT), last[:-1] @ h + last[-1], rtol=1e-5)
+    wide = mlp(50, width=400, initialization="uniform", biases=True).init(key)
+    for leaf, fan_in in zip(wide, (50, 400), strict=True):
+        assert_allclose(np.abs(leaf).max(), fan_in**-0.5, rtol=0.02)
+        assert_allclose(np.asarray(leaf).std(), fan_in**-0.5 / np.sqrt(3), rtol=0.1)
+
+
 def test_paper_layers_are_two_equal_blocks(key):
     first, output = mlp(6, width=8, initialization="paper").init(key)
     assert_allclose(first[:4, :3], first[4:, 3:])
@@ -79,6 +95,7 @@ def test_paper_layers_are_two_equal_blocks(key):
         ({"depth": 1}, "depth must be at least 2, got 1"),
         ({"initialization": "xavier"}, "paper, symmetric, gaussian"),
         ({"scaling": "big"}, "tangent, standard"),
+        ({"biases": True, "initialization": "symmetric"}, "biases must be false"),
     ],
 )
 def test_shapes_that_cannot_be_are_refused(arguments, message):

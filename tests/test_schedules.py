@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuralucb.schedules import learning_rounds, read_schedule
+from neuralucb.schedules import learning_rounds, read_schedule, remembered
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,15 @@ def test_the_real_schedule_is_every_round_to_2000_and_every_100_after():
     assert chosen == [*range(1, 2001), 2100, 2200, 2300]
 
 
-@pytest.mark.parametrize("text", ["", "0", "a", "5:", "-1", "50,10:20", "10:500,5:100", "1.5"])
+def test_a_phase_may_forget_the_rounds_between_trainings():
+    schedule = read_schedule("2:4,3!")
+    ends = [int(t) for t in learning_rounds(schedule, rounds=12)]
+    assert ends == [2, 4, 6, 9, 12]
+    assert remembered(schedule, ends).tolist() == [2, 2, 1, 1, 1]
+    assert remembered(read_schedule("1:3"), [1, 2, 3, 10]).tolist() == [1, 1, 1, 7]
+
+
+@pytest.mark.parametrize("text", ["!", "!5", "5!!", "", "0", "a", "5:", "-1", "50,10:20", "10:500,5:100", "1.5"])
 def test_what_is_no_schedule_is_refused(text):
     with pytest.raises(ValueError, match="schedule"):
         read_schedule(text)

@@ -51,6 +51,21 @@ def test_a_run_is_what_playing_by_hand_gives():
         assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
+def test_rounds_that_are_forgotten_are_not_learned_from():
+    bandit = build("neural-ucb", dim=4, width=4, steps=3, batch_size=4)
+    run = prepare(bandit, WORLD, rounds=13, schedule=read_schedule("2:4,3!"))
+    with jax.enable_x64(True):
+        state = jax.jit(lambda key: run.advance(key, (), run.begin(key, ()), 0, len(run.ends)))(jax.random.key(5))
+    _, rounds_key, *_ = jax.random.split(jax.random.key(5), 5)
+    played = [
+        WORLD.draw(jax.random.fold_in(rounds_key, t), (), state.world, jnp.int32(t)).contexts[int(state.trace.arm[t])]
+        for t in range(13)
+    ]
+    kept = [0, 1, 2, 3, 5, 8, 11, 12]  # counted from 0: all of the first four, then those before a training
+    assert_allclose(state.contexts[: len(kept)], np.stack([played[t] for t in kept]), rtol=1e-6)
+    assert not np.asarray(state.contexts[len(kept) :]).any()
+
+
 def same_arms(problem):
     """Arms that do not differ: whoever chooses, the same context and reward are observed."""
 
@@ -136,9 +151,7 @@ def test_a_linear_network_has_lin_ucbs_widths():
         init=lambda key: jnp.zeros(4, jnp.float32),
         apply=lambda weights, context: weights @ context,
         apply_many=lambda weights, contexts: contexts @ weights,
-        tangent=lambda weights, context: context,
-        prepare=None,
-        finish=None,
+        tangent=lambda weights, context: (weights @ context, context),
         example=jax.ShapeDtypeStruct((4,), "float32"),
         check=lambda context: None,
     )

@@ -45,6 +45,7 @@ PresetName = Annotated[str | None, typer.Option("--preset", help="A bundle of se
 When = Annotated[str | None, typer.Option(help="When to learn: 50, or 10:500,50:2000,100. Default: the preset's.")]
 DataFile = Annotated[Path | None, typer.Option("--data", help="A file of your own, .npz, .csv or .parquet.")]
 Label = Annotated[str | None, typer.Option(help="With --data: the column of labels.")]
+Repeat = Annotated[bool, typer.Option("--repeat", help="With data: begin again after the last row.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for figure and table; without --json: out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 
@@ -100,6 +101,7 @@ def run(
     schedule: When = None,
     data: DataFile = None,
     label: Label = None,
+    repeat: Repeat = False,
     folder: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -113,7 +115,7 @@ def run(
         "preset": preset,
         "schedule": schedule,
     }
-    planned = experiments.plan(named, [algorithm], _read_set(settings), **options)
+    planned = experiments.plan(named, [algorithm], _read_set(settings, repeat), **options)
     results = _play([planned], folder, as_json, name=f"{algorithm}-{named.name}")
     if as_json:
         print(json.dumps(results[0][0].as_json(), allow_nan=False))
@@ -130,6 +132,7 @@ def compare(
     schedule: When = None,
     data: DataFile = None,
     label: Label = None,
+    repeat: Repeat = False,
     folder: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -149,7 +152,7 @@ def compare(
         "preset": preset,
         "schedule": schedule,
     }
-    planned = experiments.plan(named, names, _read_set(settings), **options)
+    planned = experiments.plan(named, names, _read_set(settings, repeat), **options)
     results = _play([planned], folder, as_json, name=f"compare-{named.name}")
     if as_json:
         print(json.dumps({"problem": named.name, "results": [one.as_json() for one in results[0]]}, allow_nan=False))
@@ -225,8 +228,8 @@ def _settings_table(settings: Sequence["Setting"]) -> Any:
     return table
 
 
-def _read_set(items: Sequence[str] | None) -> dict[str, str]:
-    given: dict[str, str] = {}
+def _read_set(items: Sequence[str] | None, repeat: bool) -> dict[str, str]:
+    given = {"repeat": "true"} if repeat else {}
     for item in items or ():
         name, equals, value = item.partition("=")
         if not equals or not name or not value:

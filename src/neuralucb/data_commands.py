@@ -47,10 +47,14 @@ def data_path(name: Name) -> None:
 @data_app.command("fetch")
 def data_fetch(name: Name) -> None:
     """Download a data set, check it against Table 1, and keep it."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
     from neuralucb.problems.data import fetch
 
-    with err.status(f"downloading {name}"):
-        path = fetch(name)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as bars:
+        task = bars.add_task(f"downloading {name}", total=None)  # OpenML does not say how much there is
+        path = fetch(name, lambda done: bars.update(task, completed=done))
     out.print(str(path), highlight=False, soft_wrap=True)
 
 

@@ -22,17 +22,20 @@ ENCODINGS = ("disjoint", "concat", "heads")
 
 def disjoint(network: Network, arms: int) -> Network:
     """The network on (0, …, x, …, 0) of dim · arms numbers, with the first layer kept as a block for each arm."""
+    layer = network.first
+    if layer is None:
+        raise ValueError("network must have its first layer apart (Network.first) for disjoint contexts, as mlp has.")
 
     def apply(weights: Any, slot: Slot) -> jax.Array:
-        return network.finish(weights, block_product(weights[0], slot.arm, network.prepare(slot.x)))
+        return layer.finish(weights, block_product(weights[0], slot.arm, layer.prepare(slot.x)))
 
     def many(weights: Any, slots: Slot) -> jax.Array:
-        first = row_products(weights[0], slots.arm, jax.vmap(network.prepare)(slots.x))
-        return jax.vmap(network.finish, (None, 0))(weights, first)
+        first = row_products(weights[0], slots.arm, jax.vmap(layer.prepare)(slots.x))
+        return jax.vmap(layer.finish, (None, 0))(weights, first)
 
     def tangent(weights: Any, slot: Slot) -> tuple[jax.Array, Any]:
-        x = network.prepare(slot.x)
-        value, (first, *above) = network.backward(weights, x, block_product(weights[0], slot.arm, x))
+        x = layer.prepare(slot.x)
+        value, (first, *above) = layer.backward(weights, x, block_product(weights[0], slot.arm, x))
         return value, (Block(slot.arm, first, arms), *above)
 
     return _by_arm(network, arms, 0, apply, many, tangent)
@@ -82,6 +85,7 @@ def _by_arm(network: Network, arms: int, layer: int, apply: Any, apply_many: Any
     dim = network.example.shape[0]
     return network._replace(
         init=init,
+        first=None,
         apply=apply,
         apply_many=apply_many,
         tangent=tangent,

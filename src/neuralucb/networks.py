@@ -12,10 +12,11 @@ from neuralucb.designs import Outer
 from neuralucb.policy import check_vector
 from neuralucb.precision import require
 
-__all__ = ["INITIALIZATIONS", "SCALINGS", "Network", "mlp"]
+__all__ = ["INITIALIZATIONS", "SCALINGS", "FirstLayer", "Network", "mlp"]
 
 SCALINGS = ("tangent", "standard")
-INITIALIZATIONS = ("paper", "symmetric", "gaussian")
+INITIALIZATIONS = ("paper", "symmetric", "gaussian", "uniform")
+HALVED = ("paper", "symmetric")
 
 Weights: TypeAlias = tuple[jax.Array, ...]
 
@@ -31,16 +32,23 @@ class Network(NamedTuple):
     """θ, x of many rows -> f of each; for training"""
     tangent: Callable[[Any, Any], tuple[jax.Array, Any]]
     """θ, x -> f(x; θ), and g(x; θ)/√m, the one form in which the paper uses its gradient: arrays and `Outer`"""
-    prepare: Callable[[Any], jax.Array]
-    """x -> what the first layer sees"""
-    finish: Callable[[Any, jax.Array], jax.Array]
-    """θ, W_1 x -> f: the layers above the first, for encodings that compute the first in their own way"""
-    backward: Callable[[Any, jax.Array, jax.Array], tuple[jax.Array, Any]]
-    """θ, what the first layer sees, W_1 x -> f, g/√m; for the same encodings"""
     example: Any
     """the shape of a context"""
     check: Callable[[Any], None]
     """Raises ValueError for a context of the wrong shape."""
+    first: "FirstLayer | None" = None
+    """its first layer apart from the others, where an encoding may compute that in its own way"""
+
+
+class FirstLayer(NamedTuple):
+    """A network around its first layer, W_1."""
+
+    prepare: Callable[[Any], jax.Array]
+    """x -> what the first layer sees"""
+    finish: Callable[[Any, jax.Array], jax.Array]
+    """θ, W_1 x -> f: the layers above the first"""
+    backward: Callable[[Any, jax.Array, jax.Array], tuple[jax.Array, Any]]
+    """θ, what the first layer sees, W_1 x -> f, g/√m"""
 
 
 def mlp(
@@ -51,54 +59,64 @@ def mlp(
     initialization: str = "gaussian",
     scaling: str = "tangent",
     duplicate: bool = False,
+    biases: bool = False,
     dtype: Any = "float32",
 ) -> Network:
-    """A ReLU network without biases for contexts of `dim` numbers; p = m·d + m²(L-2) + m parameters.
+    """A ReLU network for contexts of `dim` numbers; without biases p = m·d + m²(L-2) + m parameters.
 
     scaling        `tangent` has the factor √m of the paper; `standard` has none, and weights of size 1/√fan-in.
-    initialization `paper` and `symmetric` start as two halves that cancel, `gaussian` is NeuralUCB_0's.
+    initialization `paper` and `symmetric` start as two halves that cancel, `gaussian` is NeuralUCB_0's, `uniform`
+                   is that of most libraries: between ±1/√fan-in.
     duplicate      x becomes [x, x]/√2, which makes f(·; θ_0) = 0 for `paper`.
+    biases         each layer sees a 1 beside its inputs; for `uniform` and `gaussian`.
 
     Departs from the paper in nothing with `paper`, `tangent` and `duplicate`.
     """
-    _check_shape(dim, width, depth, initialization, scaling, duplicate)
+    _check_shape(dim, width, depth, initialization, scaling, duplicate, biases)
     inputs = 2 * dim if duplicate else dim
     scale = np.sqrt(width) if scaling == "tangent" else 1.0
 
     def prepare(context: jax.Array) -> jax.Array:
         x = context.astype(dtype)
-        return jnp.concatenate([x, x]) / jnp.sqrt(jnp.asarray(2, dtype=dtype)) if duplicate else x
+        return with_one(jnp.concatenate([x, x]) / jnp.sqrt(jnp.asarray(2, dtype=dtype)) if duplicate else x)
+
+    def with_one(inputs: jax.Array) -> jax.Array:
+        return jnp.concatenate([inputs, jnp.ones(1, dtype=dtype)]) if biases else inputs
 
     def init(key: jax.Array) -> Weights:
         require(dtype)
         keys = random.split(key, depth)
-        fans = [inputs] + [width] * (depth - 2)
+        if initialization == "uniform":
+            shapes = [(width, inputs), *[(width, width)] * (depth - 2), (width,)]
+            drawn = (_uniform(key_layer, shape, biases) for key_layer, shape in zip(keys, shapes, strict=True))
+            return tuple(weights.astype(dtype) for weights in drawn)
+        fans = [inputs + biases] + [width + biases] * (depth - 2)
         hidden = [
             _hidden(key_layer, width, fan, first=layer == 0, initialization=initialization, scaling=scaling)
             for layer, (key_layer, fan) in enumerate(zip(keys[:-1], fans, strict=True))
         ]
-        last = _last(keys[-1], width, initialization=initialization, scaling=scaling)
+        last = _last(keys[-1], width + biases, initialization=initialization, scaling=scaling)
         return tuple(weights.astype(dtype) for weights in (*hidden, last))
 
     def finish(weights: Weights, first: jax.Array) -> jax.Array:
-        h = jax.nn.relu(first)
+        h = with_one(jax.nn.relu(first))
         for hidden in weights[1:-1]:
-            h = jax.nn.relu(hidden @ h)
+            h = with_one(jax.nn.relu(hidden @ h))
         return jnp.asarray(scale, dtype=dtype) * (weights[-1] @ h)
 
     def apply(weights: Weights, context: jax.Array) -> jax.Array:
         return finish(weights, weights[0] @ prepare(context))
 
     def backward(weights: Weights, x: jax.Array, first: jax.Array) -> tuple[jax.Array, tuple[Any, ...]]:
-        layers = [x, jax.nn.relu(first)]
+        layers = [x, with_one(jax.nn.relu(first))]
         for hidden in weights[1:-1]:
-            layers.append(jax.nn.relu(hidden @ layers[-1]))
+            layers.append(with_one(jax.nn.relu(hidden @ layers[-1])))
         value = jnp.asarray(scale, dtype=dtype) * (weights[-1] @ layers[-1])
         parts: list[Any] = [layers[-1]]
-        delta = weights[-1] * (layers[-1] > 0).astype(dtype)
+        delta = (weights[-1] * (layers[-1] > 0).astype(dtype))[:width]
         for hidden, below in zip(weights[-2:0:-1], layers[-2:0:-1], strict=True):
             parts.append(Outer(delta, below))
-            delta = (delta @ hidden) * (below > 0).astype(dtype)
+            delta = ((delta @ hidden) * (below > 0).astype(dtype))[:width]
         return value, tuple(reversed([*parts, Outer(delta, x)]))
 
     def tangent(weights: Weights, context: jax.Array) -> tuple[jax.Array, tuple[Any, ...]]:
@@ -106,13 +124,19 @@ def mlp(
         return backward(weights, x, weights[0] @ x)
 
     example, many = jax.ShapeDtypeStruct((dim,), "float32"), jax.vmap(apply, (None, 0))
-    return Network(init, apply, many, tangent, prepare, finish, backward, example, check_vector(dim))
+    return Network(init, apply, many, tangent, example, check_vector(dim), FirstLayer(prepare, finish, backward))
+
+
+def _uniform(key: jax.Array, shape: tuple[int, ...], biases: bool) -> jax.Array:
+    """Weights, and with them biases, between ±1/√fan-in."""
+    bound = 1 / np.sqrt(shape[-1])
+    return random.uniform(key, (*shape[:-1], shape[-1] + biases), jnp.float32, -bound, bound)
 
 
 def _hidden(key: jax.Array, width: int, fan_in: int, *, first: bool, initialization: str, scaling: str) -> jax.Array:
     """One hidden layer. Variances under `tangent`: 2/m for a layer in one piece, 4/m for one of two diagonal blocks."""
     split = initialization == "paper" or (initialization == "symmetric" and not first)
-    rows = width // 2 if initialization != "gaussian" else width
+    rows = width // 2 if initialization in HALVED else width
     columns = fan_in // 2 if split else fan_in
     variance = 1 / columns if scaling == "standard" else (4 / width if split else 2 / width)
     block = jnp.sqrt(jnp.float32(variance)) * random.normal(key, (rows, columns), dtype=jnp.float32)
@@ -131,7 +155,9 @@ def _last(key: jax.Array, width: int, *, initialization: str, scaling: str) -> j
     return jnp.concatenate([half, -half])
 
 
-def _check_shape(dim: int, width: int, depth: int, initialization: str, scaling: str, duplicate: bool) -> None:
+def _check_shape(
+    dim: int, width: int, depth: int, initialization: str, scaling: str, duplicate: bool, biases: bool
+) -> None:
     for name, value, least in (("dim", dim, 1), ("width", width, 1), ("depth", depth, 2)):
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}.")
@@ -139,7 +165,9 @@ def _check_shape(dim: int, width: int, depth: int, initialization: str, scaling:
         raise ValueError(f"initialization must be one of {', '.join(INITIALIZATIONS)}, got {initialization!r}.")
     if scaling not in SCALINGS:
         raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
-    if initialization != "gaussian" and width % 2:
+    if initialization in HALVED and biases:
+        raise ValueError(f"biases must be false for initialization={initialization!r}, which builds two halves.")
+    if initialization in HALVED and width % 2:
         raise ValueError(
             f"width must be even for initialization={initialization!r}, which builds two halves, got {width}; "
             f"take {width + 1}, or initialization='gaussian'."

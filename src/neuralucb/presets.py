@@ -38,6 +38,17 @@ GOOD = REAL | {
     "exploration": 0.01,
 }
 DEEP = GOOD | {"width": 300, "depth": 3}
+SETTLING = {"optimizer": "adam", "decay": "linear", "intercept": True}
+RELEASED = REAL | {
+    "scaling": "standard",
+    "initialization": "uniform",
+    "biases": True,
+    "start": "warm",
+    "step_size": 0.02,  # theirs is 0.01, on a loss without the half
+    "regularization": 1e-5,
+    "exploration": 1e-5,  # √(λν), ν = 1e-5 in the README of the first
+    "input_scaling": "unit",
+}
 
 PRESETS = {
     preset.name: preset
@@ -54,13 +65,13 @@ PRESETS = {
             Bundle("synthetic", {}),
             Bundle(OFTEN_AT_FIRST, GOOD | {"step_size": 0.1, "regularization": 1e-3}),
             {
-                "magic": Bundle(OFTEN_AT_FIRST, DEEP | {"step_size": 0.05, "regularization": 1.5}),
+                "magic": Bundle(OFTEN_AT_FIRST, DEEP | SETTLING | {"step_size": 3e-3, "regularization": 3}),
                 "shuttle": Bundle(
                     OFTEN_AT_FIRST, GOOD | {"step_size": 0.3, "regularization": 1e-3, "input_scaling": "unit"}
                 ),
                 "covertype": Bundle(
                     OFTEN_AT_FIRST,
-                    DEEP | {"optimizer": "adam", "step_size": 1e-3, "regularization": 1, "exploration": 0.003},
+                    DEEP | SETTLING | {"step_size": 1e-3, "regularization": 1, "initialization": "symmetric"},
                 ),
                 "mnist": Bundle(
                     OFTEN_AT_FIRST,
@@ -75,6 +86,16 @@ PRESETS = {
             "a tenth of the work: warm start, 100 steps, often at first and every 50 rounds later",
             Bundle("10:200,50", {"steps": 100, "start": "warm"}),
             Bundle("10:200,50", REAL | {"scaling": "standard", "start": "warm", "steps": 100, "step_size": 0.1}),
+        ),
+        Preset(
+            "uclaml",
+            "the authors' released code, github.com/uclaml/NeuralUCB; see docs/deviations.md",
+            *2 * (Bundle("1:2000,100!", RELEASED | {"steps": 1000, "batch_size": 1}),),
+        ),
+        Preset(
+            "neuralts",
+            "NeuralUCB in github.com/ZeroWeight/NeuralTS; see docs/deviations.md",
+            *2 * (Bundle("1", RELEASED | {"steps": 100, "batch_size": 500}),),
         ),
         Preset(
             "literal",

@@ -1,12 +1,13 @@
 """When to learn: a schedule outside the algorithm, such as every 50 rounds."""
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["Phase", "Schedule", "learning_rounds", "read_schedule"]
+__all__ = ["Phase", "Schedule", "learning_rounds", "read_schedule", "remembered"]
 
 
 class Phase(NamedTuple):
@@ -14,6 +15,8 @@ class Phase(NamedTuple):
 
     every: int
     until: int | None = None
+    forgets: bool = False
+    """whether only the rounds after which it learns are remembered, as in the authors' released code"""
 
 
 Schedule: TypeAlias = tuple[Phase, ...]
@@ -28,20 +31,21 @@ NAMED = {
 def read_schedule(text: str) -> Schedule:
     """A schedule from words: a name (`synthetic`, `real`), or phases such as `10:500,50:2000,100`.
 
-    The example learns every 10 rounds to 500, every 50 to 2000, and every 100 after.
+    The example learns every 10 rounds to 500, every 50 to 2000, and every 100 after. With `100!` the rounds in
+    between are not remembered.
     """
     text = str(text)
     if text in NAMED:
         return NAMED[text]
     phases = []
     for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)\s*(?::\s*(\d+)\s*)?", part)
+        match = re.fullmatch(r"\s*(\d+)(!?)\s*(?::\s*(\d+)\s*)?", part)
         if match is None or int(match[1]) < 1:
             raise ValueError(
                 f"schedule must be one of {', '.join(NAMED)}, or phases such as 10:500,50:2000,100 "
                 f"(every 10 rounds to 500, every 50 to 2000, every 100 after), got {text!r}."
             )
-        phases.append(Phase(int(match[1]), int(match[2]) if match[2] else None))
+        phases.append(Phase(int(match[1]), int(match[3]) if match[3] else None, bool(match[2])))
     ends = [phase.until for phase in phases]
     if None in ends[:-1] or any(a >= b for a, b in pairwise(ends) if a is not None and b is not None):
         raise ValueError(f"schedule phases must end later and later, and only the last may be open, got {text!r}.")
@@ -57,3 +61,13 @@ def learning_rounds(schedule: Schedule, *, rounds: int) -> np.ndarray:
         chosen.append(np.arange(first, end + 1, phase.every, dtype=np.int32))
         start = max(start, end)
     return np.concatenate(chosen)
+
+
+def remembered(schedule: Schedule, ends: Sequence[int]) -> np.ndarray:
+    """How many rounds of each segment, the last of which are `ends`, are remembered."""
+    kept, start = [], 0
+    for end in ends:
+        phase = next((phase for phase in schedule if phase.until is None or end <= phase.until), schedule[-1])
+        kept.append(1 if phase.forgets else end - start)
+        start = end
+    return np.asarray(kept, dtype=np.int32)

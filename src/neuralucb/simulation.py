@@ -5,13 +5,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax, random
 
 from neuralucb.history import History, append, empty
 from neuralucb.policy import Belief, Policy
 from neuralucb.precision import exact
 from neuralucb.problems.contract import Problem
-from neuralucb.schedules import Schedule, learning_rounds
+from neuralucb.schedules import Schedule, learning_rounds, remembered
 
 __all__ = ["Outcome", "Simulation", "State", "Trace", "prepare", "simulate"]
 
@@ -81,6 +82,9 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         ends.append(rounds)
     starts = jnp.asarray([0, *ends[:-1]], dtype=jnp.int32)
     stops = jnp.asarray(ends, dtype=jnp.int32)
+    kept = remembered(schedule, ends)
+    rows = jnp.asarray(np.cumsum(kept) - kept, dtype=jnp.int32)  # of the history, at which each segment begins
+    lasts = jnp.asarray(np.cumsum(kept) - 1, dtype=jnp.int32)
 
     def begin(key: jax.Array, data: Any) -> State:
         keys = _Keys(*random.split(key, 5))
@@ -96,13 +100,14 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         )
         return State(world, policy.init(keys.init), room.contexts, room.rewards, trace)
 
-    def play(keys: "_Keys", data: Any, t: jax.Array, state: State) -> State:
+    def play(keys: "_Keys", data: Any, index: jax.Array, t: jax.Array, state: State) -> State:
         now = problem.draw(random.fold_in(keys.rounds, t), data, state.world, t)
         choice = policy.select(random.fold_in(keys.select, t), state.belief, now.contexts)
         context = jax.tree.map(lambda leaf: leaf[choice.arm], now.contexts)
         reward = now.expected[choice.arm] + now.noise
         belief = policy.observe(state.belief, context, reward)
-        history = append(History(state.contexts, state.rewards, t, t), context, reward)
+        row = jnp.minimum(rows[index] + t - starts[index], lasts[index])  # where rounds are forgotten, the next is put
+        history = append(History(state.contexts, state.rewards, row, t), context, reward)
         regret = now.expected.max() - now.expected[choice.arm]
         trace = state.trace._replace(
             arm=state.trace.arm.at[t].set(choice.arm), regret=state.trace.regret.at[t].set(regret)
@@ -110,8 +115,9 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         trace = _mark(trace, ~jnp.isfinite(choice.score).all(), t + 1)
         return State(state.world, belief, history.contexts, history.rewards, trace)
 
-    def learn(keys: "_Keys", t: jax.Array, state: State) -> State:
-        history = History(state.contexts, state.rewards, t, t)
+    def learn(keys: "_Keys", index: jax.Array, state: State) -> State:
+        t = stops[index]
+        history = History(state.contexts, state.rewards, lasts[index] + 1, t)
         belief, info = policy.learn(random.fold_in(keys.learn, t), state.belief, history)
         trace = _mark(state.trace, info.diverged, t)._replace(loss=info.loss.astype(jnp.float32))
         return state._replace(belief=belief, trace=trace)
@@ -120,12 +126,12 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         keys = _Keys(*random.split(key, 5))
 
         def segment(index: jax.Array, state: State) -> State:
-            state = lax.fori_loop(starts[index], stops[index], lambda t, inner: play(keys, data, t, inner), state)
-            if len(learns) == len(ends):
-                return learn(keys, stops[index], state)
-            return lax.cond(
-                index < len(learns), lambda inner: learn(keys, stops[index], inner), lambda inner: inner, state
+            state = lax.fori_loop(
+                starts[index], stops[index], lambda t, inner: play(keys, data, index, t, inner), state
             )
+            if len(learns) == len(ends):
+                return learn(keys, index, state)
+            return lax.cond(index < len(learns), lambda inner: learn(keys, index, inner), lambda inner: inner, state)
 
         return lax.fori_loop(jnp.int32(first), jnp.int32(last), segment, state)
 

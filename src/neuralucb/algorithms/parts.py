@@ -45,6 +45,7 @@ NETWORK = (
     choice("initialization", "θ_0", "gaussian", "how the network starts", options=INITIALIZATIONS),
     choice("scaling", "", "tangent", "with the paper's factor √m, or standard", options=SCALINGS),
     flag("duplicate", "", False, "contexts become [x, x]/√2"),
+    flag("biases", "", False, "each layer sees a 1 beside its inputs"),
     choice("encoding", "", "disjoint", "of shared contexts and arms", options=ENCODINGS),
     choice("network_precision", "", "float32", "of the network's numbers", options=PRECISIONS),
 )
@@ -81,7 +82,7 @@ CONSTANTS = tuple(number(f"constant_{i}", f"C_{i}", 1.0, "of theoretical γ_t", 
 
 def network_for(task: Task, settings: Mapping[str, Any]) -> Network:
     """The network of these settings, for contexts of this task."""
-    shape = {name: settings[name] for name in ("width", "depth", "initialization", "scaling", "duplicate")}
+    shape = {name: settings[name] for name in ("width", "depth", "initialization", "scaling", "duplicate", "biases")}
     arms, encode = task.shared_by, {"disjoint": disjoint, "heads": heads, "concat": concat}[settings["encoding"]]
     dim = task.dim + (arms if arms is not None and settings["encoding"] == "concat" else 0)
     network = mlp(dim, **shape, dtype=settings["network_precision"])

@@ -226,7 +226,7 @@ def _read_point(
     if made.limit is not None and rounds > made.limit:
         raise ValueError(
             f"rounds must be at most {made.limit}, the rows of {problem}, got {rounds}; "
-            "play fewer, or set repeat=true to begin again after the last row."
+            "play fewer, or begin again after the last row with --repeat (in Python repeat=True)."
         )
     recipe.check(Task(made.dim, rounds, made.arms if made.shared else None), settings)
     return Point(settings, world)

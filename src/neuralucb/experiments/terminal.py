@@ -26,7 +26,7 @@ def meters(plan: Plan, console: Console, *, quiet: bool) -> Iterator[Callable[[s
         yield lambda name: None
         return
     if not console.is_terminal:
-        yield lambda name: console.print(f"{name} on {plan.problem}: {what}", highlight=False)
+        yield lambda name: console.print(f"{name} on {plan.problem.name}: {what}", highlight=False)
         return
     columns: tuple[Any, ...] = (
         TextColumn("{task.description}"),
@@ -40,7 +40,7 @@ def meters(plan: Plan, console: Console, *, quiet: bool) -> Iterator[Callable[[s
 
         def meter(name: str) -> Meter:
             pace = Pace()
-            task = bars.add_task(f"{plan.problem} {name}", total=None, left="compiling")
+            task = bars.add_task(f"{plan.problem.name} {name}", total=None, left="compiling")
 
             def report(done: int, whole: int) -> None:
                 bars.update(task, completed=done, total=whole, left=pace.left(done, whole))

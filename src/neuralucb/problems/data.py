@@ -2,7 +2,12 @@
 
 import hashlib
 import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
@@ -79,8 +84,11 @@ def load_file(path: Path, label: str | None) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(features, axis=1), np.asarray(columns[names.index(label)])
 
 
-def fetch(name: str) -> Path:
-    """Download a data set into the folder, check it against Table 1, and return its path; nothing half-made is left."""
+def fetch(name: str, progress: Callable[[int], None] | None = None) -> Path:
+    """Download a data set into the folder, check it against Table 1, and return its path; nothing half-made is left.
+
+    progress  is told the bytes downloaded so far, several times a second.
+    """
     if name not in SETS:
         raise ValueError(f"data set {name!r} is not known; known: {', '.join(SETS)}.")
     expected, folder = SETS[name], data_folder()
@@ -88,7 +96,13 @@ def fetch(name: str) -> Path:
     try:
         from sklearn.datasets import fetch_openml
 
-        X, y = fetch_openml(data_id=expected.openml, as_frame=False, return_X_y=True, parser="liac-arff")
+        with TemporaryDirectory() as downloads, _watched(Path(downloads), progress), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns of every retry; what counts is raised in the end
+            X, y = fetch_openml(
+                data_id=expected.openml, as_frame=False, return_X_y=True, parser="liac-arff", data_home=downloads
+            )
+    except ImportError:
+        raise ValueError("fetching needs scikit-learn: pip install 'neuralucb[experiments]'.") from None
     except (OSError, ValueError) as problem:
         raise ValueError(
             f"{name} could not be downloaded ({problem}); put {path} there by hand, a NumPy file with the keys X and y."
@@ -108,6 +122,32 @@ def fetch(name: str) -> Path:
         part.unlink(missing_ok=True)
     path.with_suffix(".sha256").write_text(f"{digest}  {path.name}\n")
     return path
+
+
+@contextmanager
+def _watched(folder: Path, progress: Callable[[int], None] | None) -> Iterator[None]:
+    """Tell `progress` the bytes in a folder while something fills it."""
+    over = Event()
+
+    def watch() -> None:
+        while progress is not None and not over.wait(0.2):
+            progress(_bytes_in(folder))
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # moved away in this very moment
+            total += path.stat().st_size if path.is_file() else 0
+    return total
 
 
 def _bundled(name: str) -> tuple[np.ndarray, np.ndarray]:
