@@ -117,6 +117,24 @@ def test_files_of_the_users_are_read(tmp_path):
     assert labels.tolist() == ["x", "y", "x"]
 
 
+def test_parquet_is_read_like_csv(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.table({"colour": ["red", "blue", "red"], "size": [1.0, 2.0, 3.0], "kind": ["x", "y", "x"]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    rows, labels = load_file(tmp_path / "a.parquet", "kind")
+    assert_array_equal(rows, [[0, 1, 1], [1, 0, 2], [0, 1, 3]])
+    assert labels.tolist() == ["x", "y", "x"]
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(ValueError, match=r"b.parquet cannot be read"):
+        load_file(tmp_path / "b.parquet", "kind")
+    with_hole = pyarrow.table({"size": [1.0, None, 3.0], "colour": ["red", None, "red"], "kind": ["x", "y", "x"]})
+    parquet.write_table(with_hole, tmp_path / "c.parquet")
+    with pytest.raises(ValueError, match="column colour has a missing value in row 1"):
+        load_file(tmp_path / "c.parquet", "kind")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "label", "message"),
     [

@@ -185,10 +185,13 @@ def _read_csv(path: Path) -> tuple[list[str], list[np.ndarray]]:
 
 def _read_parquet(path: Path) -> tuple[list[str], list[np.ndarray]]:
     try:
-        from pyarrow import parquet
+        from pyarrow import ArrowException, parquet
     except ImportError:
-        raise ValueError(f"{path} needs pyarrow: pip install pyarrow.") from None
-    table = parquet.read_table(path)
+        raise ValueError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
+    try:
+        table = parquet.read_table(path)
+    except ArrowException:
+        raise ValueError(f"{path} cannot be read: it is not a Parquet file, or it is damaged.") from None
     return table.column_names, [np.asarray(column.to_numpy()) for column in table.columns]
 
 
