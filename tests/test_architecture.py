@@ -13,13 +13,14 @@ import neuralucb
 SOURCE = Path(neuralucb.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
-    {"precision", "memory", "settings", "schedules", "presets"},
+    {"files", "precision", "memory", "settings", "schedules", "presets"},
     {"history", "policy", "confidence"},
     {"blocks", "designs", "networks", "encodings", "training", "rules"},
     {"estimators"},
     {"algorithms", "problems", "simulation"},
     {"experiments"},
-    {"cli", "data_commands"},
+    {"sweeps"},
+    {"cli", "data_commands", "sweep_commands"},
 ]
 
 

@@ -19,7 +19,6 @@ NETWORK = ["--set", "width=4", "--set", "steps=3", "--set", "batch_size=4"]
 def command(monkeypatch, capsys, tmp_path):
     """Runs a command in this process: (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "_cache_compilations", lambda: None)
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["neuralucb", *arguments])

@@ -234,7 +234,6 @@ def test_the_command_line_plays_a_file(monkeypatch, capsys, tmp_path):
 
     lines = ["a,b,c,kind", *(f"{row[0]},{row[1]},{row[2]},{'yes' if y else 'no'}" for row, y in zip(X, Y, strict=True))]
     (tmp_path / "mine.csv").write_text("\n".join(lines))
-    monkeypatch.setattr(cli, "_cache_compilations", lambda: None)
     arguments = ["run", "lin-ucb", "--data", str(tmp_path / "mine.csv"), "--label", "kind", "--seeds", "2", "--json"]
     monkeypatch.setattr(sys, "argv", ["neuralucb", *arguments])
     with pytest.raises(SystemExit) as end:

@@ -1,7 +1,6 @@
 """The command line: list, run, compare, demo. Needs the extra `experiments`."""
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from neuralucb.settings import Setting
 
 from neuralucb.data_commands import data_app, table1
+from neuralucb.sweep_commands import reproduce, resume, sweep
 
 __all__ = ["app", "main"]
 
@@ -32,7 +32,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app, name="data")
-app.command()(table1)
+for command in (table1, reproduce, sweep, resume):
+    app.command()(command)
 out = Console()
 err = Console(stderr=True)
 
@@ -199,13 +200,14 @@ def _all_rounds(problem: "Definition") -> int:
 def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: str) -> list[list["Result"]]:
     """Run what is planned; where a figure is drawn, with uniform and oracle beside it for scale."""
     from neuralucb import experiments
+    from neuralucb.experiments.compiling import keep_compiled
     from neuralucb.experiments.terminal import meters, show
 
     where = Path("out") if folder is None and not as_json else folder
     if where is not None:
         _prepare_folder(where)
         plans = [experiments.with_scale(planned) for planned in plans]
-    _cache_compilations()
+    keep_compiled()
     panels = []
     for planned in plans:
         with meters(planned, err, quiet=as_json) as meter:
@@ -247,21 +249,6 @@ def _prepare_folder(folder: Path) -> None:
         probe.unlink()
     except OSError as problem:
         raise ValueError(f"--out {folder} cannot be written ({problem.strerror}); name another folder.") from None
-
-
-def _cache_compilations() -> None:
-    """Keep compiled programs between commands, in the user's cache folder; this process is ours to configure."""
-    import jax
-
-    if jax.config.values["jax_compilation_cache_dir"] is not None:
-        return
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neuralucb" / "compiled"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return  # a cache is a convenience
-    if os.access(folder, os.W_OK):
-        jax.config.update("jax_compilation_cache_dir", str(folder))
 
 
 def _escape(text: str) -> str:

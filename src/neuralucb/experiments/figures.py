@@ -1,15 +1,15 @@
 """Figures: cumulative regret over rounds, mean and 95 % band. Colour-blind safe, and legible in grey by line style."""
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from neuralucb.experiments.results import Result, interval
+from neuralucb.files import write_whole
 
-__all__ = ["draw_regret", "write_whole"]
+__all__ = ["Curve", "curve_of", "draw_regret", "new_figure", "save", "style_of", "tidy"]
 
 # Okabe and Ito's palette, ordered so that neighbours differ in lightness too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
@@ -31,59 +31,94 @@ POINTS = 500
 """Points drawn of a curve: more than a figure can show."""
 
 
-def draw_regret(panels: Sequence[Sequence[Result]], path: Path) -> Path:
-    """One panel a problem, one line an algorithm; written whole or not at all."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+class Curve(NamedTuple):
+    """One line of a figure: an algorithm on a problem, over seeds."""
 
-    drawn = dict.fromkeys(result.algorithm for results in panels for result in results)
+    algorithm: str
+    problem: str
+    rounds: np.ndarray
+    regret: np.ndarray
+    """[seeds, points] cumulative regret after those rounds"""
+    band: tuple[np.ndarray, np.ndarray] | None
+    """the interval of its mean at each point; None with one seed"""
+    diverged: int
+    """seeds that diverged"""
+
+
+def curve_of(result: Result) -> Curve:
+    """A result as a line, with as many points as a figure can show."""
+    points = np.unique(np.linspace(0, result.rounds - 1, min(POINTS, result.rounds)).astype(int))
+    curves = result.regret[:, points]
+    band = interval(curves) if len(curves) > 1 else None
+    return Curve(result.algorithm, result.problem, points + 1, curves, band, result.diverged)
+
+
+def draw_regret(panels: Sequence[Sequence[Curve]], paths: Sequence[Path], *, columns: int = 4) -> None:
+    """One panel a problem, one line an algorithm; a file for each path, its ending names the form."""
+    drawn = dict.fromkeys(curve.algorithm for curves in panels for curve in curves)
     names = [name for name in drawn if name not in SCALE]
     crowded = len(drawn) > CROWD
-    figure = Figure(figsize=(4.6 * len(panels) + (2.4 if crowded else 0.4), 3.9), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axis, results in zip(axes, panels, strict=True):
-        _panel(axis, results, names, shade=0.08 if crowded else 0.18)
+    across = min(columns, len(panels))
+    figure, axes = new_figure(len(panels), across, width=4.6, height=3.9, margin=2.4 if crowded else 0.4)
+    for axis, curves in zip(axes, panels, strict=True):
+        _panel(axis, curves, names, shade=0.08 if crowded else 0.18)
         if not crowded:
             axis.legend(frameon=False, fontsize=9, loc="upper left")
     if crowded:
         figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, fontsize=9, loc="outside right upper")
-    axes[0].set_ylabel("cumulative regret")
-    return write_whole(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:]))
+    for axis in axes[::across]:
+        axis.set_ylabel("cumulative regret")
+    save(figure, paths)
 
 
-def write_whole(path: Path, write: Callable[[Path], Any]) -> Path:
-    """Write through a temporary file in the same folder and rename: a killed process leaves no half-written file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return path
+def new_figure(panels: int, across: int, *, width: float, height: float, margin: float) -> tuple[Any, list[Any]]:
+    """A figure and its axes, `across` in a row; made without pyplot, so that nothing global is touched."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    down = -(-panels // across)
+    figure = Figure(figsize=(width * across + margin, height * down), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = list(figure.subplots(down, across, squeeze=False).flat)
+    for spare in axes[panels:]:
+        spare.remove()
+    return figure, axes[:panels]
 
 
-def _panel(axis: Any, results: Sequence[Result], names: Sequence[str], *, shade: float) -> None:
-    for result in results:
-        rounds = np.unique(np.linspace(0, result.rounds - 1, min(POINTS, result.rounds)).astype(int))
-        curves = result.regret[:, rounds]
-        label = result.algorithm + (f" ({result.diverged} of {len(result.seeds)} diverged)" if result.diverged else "")
-        colour, dash = SCALE.get(result.algorithm) or _style(names.index(result.algorithm))
-        axis.plot(rounds + 1, curves.mean(axis=0), color=colour, linestyle=dash, label=label)
-        low, high = interval(curves)
-        if len(result.seeds) > 1:
-            axis.fill_between(rounds + 1, low, high, color=colour, alpha=shade, linewidth=0)
-    seeds = len(results[0].seeds)
-    axis.set_title(f"{results[0].problem} ({seeds} seed{'s' if seeds > 1 else ''})", fontsize=11)
-    axis.set_xlabel("round")
-    axis.set_xlim(0, max(result.rounds for result in results))
-    axis.set_ylim(bottom=0)
+def save(figure: Any, paths: Sequence[Path]) -> None:
+    """Write a figure in each of these forms, whole or not at all. SVG keeps its text as text."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "neuralucb", "pdf.fonttype": 42}):
+        for path in paths:
+            form = path.suffix[1:]
+            metadata = {"Date": None} if form == "svg" else {"CreationDate": None} if form == "pdf" else {}
+            write_whole(path, lambda part, f=form, m=metadata: figure.savefig(part, format=f, metadata=m))  # type: ignore[misc]
+
+
+def style_of(index: int) -> tuple[str, Any]:
+    """Colour and dash of the index-th line."""
+    return COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
+
+
+def tidy(axis: Any) -> None:
+    """A light grid, no box."""
     axis.grid(alpha=0.25, linewidth=0.6)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
 
 
-def _style(index: int) -> tuple[str, Any]:
-    return COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
+def _panel(axis: Any, curves: Sequence[Curve], names: Sequence[str], *, shade: float) -> None:
+    for curve in curves:
+        seeds = len(curve.regret)
+        label = curve.algorithm + (f" ({curve.diverged} of {seeds} diverged)" if curve.diverged else "")
+        colour, dash = SCALE.get(curve.algorithm) or style_of(names.index(curve.algorithm))
+        axis.plot(curve.rounds, curve.regret.mean(axis=0), color=colour, linestyle=dash, label=label)
+        if curve.band is not None:
+            axis.fill_between(curve.rounds, *curve.band, color=colour, alpha=shade, linewidth=0)
+    seeds = len(curves[0].regret)
+    axis.set_title(f"{curves[0].problem} ({seeds} seed{'s' if seeds > 1 else ''})", fontsize=11)
+    axis.set_xlabel("round")
+    axis.set_xlim(0, max(curve.rounds[-1] for curve in curves))
+    axis.set_ylim(bottom=0)
+    tidy(axis)

@@ -18,7 +18,7 @@ from neuralucb.problems import Definition, Problem, find_problem
 from neuralucb.schedules import read_schedule
 from neuralucb.settings import read_settings, read_whole
 
-__all__ = ["Plan", "compare", "plan", "play", "run", "run_grid", "with_scale"]
+__all__ = ["Plan", "compare", "find_bundle", "plan", "play", "read_point", "run", "run_grid", "shape_of", "with_scale"]
 
 LARGEST_SEED = 2**32 - 1
 SCALE = ("uniform", "oracle")
@@ -106,7 +106,7 @@ def run_grid(
     prepared = plan(problem, [], {}, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
     combinations = itertools.product(*grid.values())
     points = [
-        _read_point(algorithm, prepared.problem, dict(zip(grid, values, strict=True)), preset, prepared.rounds)
+        read_point(algorithm, prepared.problem, dict(zip(grid, values, strict=True)), preset, prepared.rounds)
         for values in combinations
     ]
     return play(prepared._replace(points={algorithm: points}), None if progress is None else lambda _: progress)
@@ -130,7 +130,7 @@ def plan(
     read_schedule(when)
     count = _read_count("rounds", rounds)
     shares = _share_settings(definition, algorithms, settings)
-    points = {name: [_read_point(name, definition, own, preset, count)] for name, own in shares.items()}
+    points = {name: [read_point(name, definition, own, preset, count)] for name, own in shares.items()}
     chosen = _read_seeds(seeds)
     require_memory(
         8 * count * len(chosen),
@@ -159,7 +159,7 @@ def _run_algorithm(algorithm: str, points: Sequence[Point], prepared: Plan, prog
     """Points of one algorithm, those of one shape together."""
     groups: dict[tuple[Any, ...], list[int]] = {}
     for index, point in enumerate(points):
-        groups.setdefault(_shape(find_algorithm(algorithm), point), []).append(index)
+        groups.setdefault(shape_of(find_algorithm(algorithm), point), []).append(index)
     results: dict[int, Result] = {}
     each = len(prepared.seeds) * prepared.rounds
     before = 0
@@ -205,7 +205,7 @@ def _run_shape(algorithm: str, points: Sequence[Point], prepared: Plan, progress
     ]
 
 
-def _read_point(
+def read_point(
     algorithm: str, definition: Definition, given: Mapping[str, Any], preset: str | None, rounds: int
 ) -> Point:
     """The given settings, the preset's, the defaults: sorted by owner and checked, also together."""
@@ -256,7 +256,7 @@ def _share_settings(
     }
 
 
-def _shape(recipe: Algorithm, point: Point) -> tuple[Any, ...]:
+def shape_of(recipe: Algorithm, point: Point) -> tuple[Any, ...]:
     """What must be equal for two points to share a compiled program."""
     traced = {setting.name for setting in recipe.settings if setting.traced}
     return (tuple(item for item in point.algorithm.items() if item[0] not in traced), tuple(point.problem.items()))

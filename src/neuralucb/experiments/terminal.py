@@ -8,12 +8,13 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from neuralucb.experiments.figures import draw_regret, write_whole
+from neuralucb.experiments.figures import curve_of, draw_regret
 from neuralucb.experiments.pace import Pace
 from neuralucb.experiments.program import Progress as Meter
 from neuralucb.experiments.results import Result
 from neuralucb.experiments.running import Plan
 from neuralucb.experiments.tables import markdown, terminal
+from neuralucb.files import write_whole
 
 __all__ = ["meters", "show"]
 
@@ -55,7 +56,8 @@ def show(panels: Sequence[Sequence[Result]], folder: Path, name: str, *, out: Co
     results = [result for panel in panels for result in panel]
     out.print(terminal(results, title=f"final regret after {results[0].rounds} rounds, {len(results[0].seeds)} seeds"))
     text = markdown(results)
-    figure = draw_regret(panels, folder / f"{name}.png")
+    figure = folder / f"{name}.png"
+    draw_regret([[curve_of(result) for result in panel] for panel in panels], [figure])
     table = write_whole(folder / f"{name}.md", lambda path: path.write_text(text, encoding="utf-8"))
     for result in results:
         if result.diverged:

@@ -13,6 +13,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from neuralucb.files import write_whole
+
 __all__ = ["BUNDLED", "SETS", "DataSet", "data_folder", "fetch", "load", "load_file"]
 
 
@@ -112,16 +114,15 @@ def fetch(name: str, progress: Callable[[int], None] | None = None) -> Path:
         raise ValueError(
             f"{name} as downloaded has shape {X.shape} and {len(np.unique(y))} classes, not those of {expected}."
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.npz")
-    try:
-        np.savez_compressed(part, X=X, y=y)
-        digest = hashlib.sha256(part.read_bytes()).hexdigest()
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(path, lambda part: _save(part, X, y))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
     path.with_suffix(".sha256").write_text(f"{digest}  {path.name}\n")
     return path
+
+
+def _save(path: Path, X: np.ndarray, y: np.ndarray) -> None:
+    with path.open("wb") as file:  # a name would be given another ending
+        np.savez_compressed(file, X=X, y=y)
 
 
 @contextmanager

@@ -1,0 +1,23 @@
+"""Files written whole or not at all: a killed process leaves nothing half-made."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["write_whole"]
+
+
+def write_whole(path: Path, write: Callable[[Path], Any]) -> Path:
+    """Write through a temporary file in the same folder, make it durable, and rename it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(temporary)
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path

@@ -1,0 +1,131 @@
+"""The commands about sweeps: `neuralucb reproduce`, `sweep`, `resume`."""
+
+import shlex
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from neuralucb.sweeps.spec import Sweep
+
+__all__ = ["reproduce", "resume", "sweep"]
+
+out = Console()
+err = Console(stderr=True)
+
+
+class What(StrEnum):
+    """What there is to reproduce."""
+
+    figure1 = "figure1"
+    figure2 = "figure2"
+    table1 = "table1"
+    all = "all"
+
+
+class Scale(StrEnum):
+    """How much of it."""
+
+    smoke = "smoke"
+    small = "small"
+    paper = "paper"
+
+
+class Engine(StrEnum):
+    """Who computes."""
+
+    local = "local"
+    ray = "ray"
+
+
+class Device(StrEnum):
+    """What computes."""
+
+    auto = "auto"
+    cpu = "cpu"
+    gpu = "gpu"
+
+
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results; default: named after the sweep.")]
+EngineName = Annotated[Engine, typer.Option("--engine", help="This machine, or a Ray cluster.")]
+DeviceName = Annotated[Device, typer.Option("--device", help="auto: a GPU if there is one.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes on a CPU; default: one a core.")]
+Address = Annotated[str | None, typer.Option(help="With --engine ray: the cluster's address; default: a local one.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")]
+
+
+def reproduce(
+    what: Annotated[What, typer.Argument(help="Of the paper.")],
+    scale: Annotated[Scale, typer.Option(help="smoke: two minutes; small: an hour; paper: all of it.")] = Scale.small,
+    folder: Out = None,
+    engine: EngineName = Engine.local,
+    device: DeviceName = Device.auto,
+    workers: Workers = None,
+    address: Address = None,
+    dry_run: DryRun = False,
+) -> None:
+    """The paper's figures, with intervals: a folder with a report, figures, and every run as Parquet."""
+    from neuralucb.data_commands import table1
+    from neuralucb.sweeps.paper import FIGURES, paper_sweep
+
+    if what in (What.table1, What.all):
+        table1()
+    figures = list(FIGURES) if what is What.all else [what.value] if what.value in FIGURES else []
+    for figure in figures:
+        planned = paper_sweep(figure, scale.value)
+        where = Path(planned.name) if folder is None else folder / figure if what is What.all else folder
+        _run(planned, where, engine, device, workers, address, dry_run=dry_run)
+
+
+def sweep(
+    file: Annotated[Path, typer.Argument(help="A sweep in TOML: see docs/sweeps.md.")],
+    folder: Out = None,
+    engine: EngineName = Engine.local,
+    device: DeviceName = Device.auto,
+    workers: Workers = None,
+    address: Address = None,
+    dry_run: DryRun = False,
+) -> None:
+    """A sweep of your own."""
+    from neuralucb.sweeps.spec import read_sweep
+
+    planned = read_sweep(file)
+    _run(planned, folder or Path(planned.name), engine, device, workers, address, dry_run=dry_run)
+
+
+def resume(
+    folder: Annotated[Path, typer.Argument(help="What an earlier sweep has left.")],
+    engine: EngineName = Engine.local,
+    device: DeviceName = Device.auto,
+    workers: Workers = None,
+    address: Address = None,
+) -> None:
+    """Go on with a sweep that was stopped: only what is missing is run."""
+    from neuralucb.sweeps.store import Store
+
+    _run(Store(folder).sweep(), folder, engine, device, workers, address, dry_run=False)
+
+
+def _run(
+    planned: "Sweep",
+    folder: Path,
+    engine: Engine,
+    device: Device,
+    workers: int | None,
+    address: str | None,
+    *,
+    dry_run: bool,
+) -> None:
+    from neuralucb.sweeps.engine import prepare, run_sweep
+
+    job = prepare(planned, folder, device=device.value, workers=workers, engine=engine.value)
+    out.print(job.in_words(), highlight=False, soft_wrap=True)
+    if dry_run:
+        return
+    started = time.monotonic()
+    report = run_sweep(job, err, address=address, command=f"neuralucb resume {shlex.quote(str(folder))}")
+    out.print(f"{report}  ({time.monotonic() - started:.0f} s)", highlight=False, soft_wrap=True)

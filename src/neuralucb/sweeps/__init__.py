@@ -1,0 +1,1 @@
+"""Sweeps: spec → batches → engine → store → selection → report. Needs the extra `experiments`."""

@@ -1,0 +1,54 @@
+"""The Ray engine: the same batches on a cluster, one task each. Needs the extra `ray`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from neuralucb.experiments.compiling import keep_compiled
+from neuralucb.sweeps.batches import Batch, run_batch
+from neuralucb.sweeps.local import Event, Listener
+from neuralucb.sweeps.store import Store, as_table
+
+__all__ = ["run_on_cluster"]
+
+RETRIES = 5
+"""How often Ray gives a batch to another worker when one is lost."""
+
+
+def run_on_cluster(batches: Sequence[Batch], store: Store, tell: Listener, *, address: str | None, gpu: bool) -> None:
+    """Every batch as a task; its rows come back here and are stored here, so that nodes need no common folder."""
+    try:
+        import ray
+    except ImportError:
+        raise ValueError("engine=ray needs Ray: pip install 'neuralucb[ray]'.") from None
+    if not ray.is_initialized():
+        ray.init(address=address, log_to_driver=False, include_dashboard=False)
+    needs: dict[str, Any] = {"num_gpus": 1} if gpu else {"num_cpus": 1}
+    task = ray.remote(max_retries=RETRIES, **needs)(_work)
+    running = {task.remote(batch, gpu): batch for batch in batches}
+    places = {batch.name: place for place, batch in enumerate(batches)}
+    for batch in batches:
+        tell(Event(places[batch.name], batch, 0, len(batch.runs) * batch.rounds))
+    while running:
+        (ended, *_), _ = ray.wait(list(running), num_returns=1)
+        batch = running.pop(ended)
+        whole = len(batch.runs) * batch.rounds
+        try:
+            table, regret = ray.get(ended)
+        except (ray.exceptions.RayTaskError, ray.exceptions.RayError) as problem:
+            reason = str(getattr(problem, "cause", problem)).strip().splitlines()[-1]
+            store.note_failure(batch, reason)
+            tell(Event(places[batch.name], batch, whole, whole, failure=reason))
+            continue
+        store.write(batch, table)
+        tell(Event(places[batch.name], batch, whole, whole, regret=regret))
+
+
+def _work(batch: Batch, gpu: bool) -> tuple[Any, float]:
+    """In a worker of the cluster: a batch as rows, and its mean final regret."""
+    if not gpu:
+        jax.config.update("jax_platforms", "cpu")
+    keep_compiled()
+    outcome = run_batch(batch)
+    return as_table(batch, outcome), float(outcome.final_regret.mean())

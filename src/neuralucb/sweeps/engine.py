@@ -1,0 +1,91 @@
+"""From a sweep and a folder to a report: what is missing is run, by whoever is there to run it."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+from rich.console import Console
+
+from neuralucb.experiments.compiling import keep_compiled
+from neuralucb.sweeps.batches import Batch, make_batches
+from neuralucb.sweeps.estimates import Cost, estimate
+from neuralucb.sweeps.local import cores, run_here, run_in_processes
+from neuralucb.sweeps.report import write_report
+from neuralucb.sweeps.spec import Sweep
+from neuralucb.sweeps.store import Store
+from neuralucb.sweeps.watching import watching
+
+__all__ = ["Job", "prepare", "run_sweep"]
+
+CPU_LANES, GPU_LANES = 20, 5_000
+"""Runs of a batch: on a CPU few, since a batch is what a lost process costs; on a GPU as many as there are."""
+
+
+class Job(NamedTuple):
+    """A sweep, where it goes, and what is left to do."""
+
+    sweep: Sweep
+    store: Store
+    lanes: int
+    batches: list[Batch]
+    left: list[Batch]
+    workers: int
+    gpu: bool
+    engine: str
+    cost: Cost
+
+    def in_words(self) -> str:
+        """What will be run, and roughly how long it takes."""
+        runs, left = (sum(len(batch.runs) for batch in some) for some in (self.batches, self.left))
+        there = f", of which {runs - left} are there" if left < runs else ""
+        who = "one GPU" if self.gpu else f"{self.workers} process{'es' if self.workers > 1 else ''}"
+        return (
+            f"{self.sweep.name}: {runs} runs{there}, {len(self.left)} batches on {who}; about "
+            f"{_duration(self.cost.seconds)} and {max(0.1, self.cost.bytes / 1e9):.1f} GB a worker, roughly"
+        )
+
+
+def prepare(sweep: Sweep, folder: Path, *, device: str, workers: int | None, engine: str) -> Job:
+    """Everything checked and counted; nothing is written yet."""
+    if device == "cpu":
+        jax.config.update("jax_platforms", "cpu")
+    gpu = jax.default_backend() != "cpu"
+    if device == "gpu" and not gpu:
+        raise ValueError("device must be cpu or auto here: JAX sees no GPU (is jax[cuda13] installed?).")
+    store = Store(folder)
+    lanes = store.lanes_for(sweep, GPU_LANES if gpu else CPU_LANES)
+    batches = make_batches(sweep, lanes=lanes)
+    left = store.missing(batches)
+    count = 1 if gpu else min(workers or cores(), max(1, len(left)))
+    return Job(sweep, store, lanes, batches, left, count, gpu, engine, estimate(left, workers=count, gpu=gpu))
+
+
+def run_sweep(job: Job, console: Console, *, address: str | None, command: str) -> Path:
+    """Run what is missing, then write the report. What is stored stays, whatever happens."""
+    job.store.open_for(job.sweep, job.lanes)
+    with watching(job.left, console, quiet=False) as (watcher, tell):
+        try:
+            if job.engine == "ray":
+                from neuralucb.sweeps.cluster import run_on_cluster
+
+                run_on_cluster(job.left, job.store, tell, address=address, gpu=job.gpu)
+            elif job.gpu or job.workers == 1:
+                keep_compiled()
+                run_here(job.left, job.store, tell)
+            else:
+                run_in_processes(job.left, job.store, tell, workers=job.workers)
+        except OSError as problem:
+            safe = len(job.batches) - len(job.store.missing(job.batches))
+            raise ValueError(
+                f"{job.store.folder} could not be written ({problem.strerror or problem}); {safe} of "
+                f"{len(job.batches)} batches are safe. Make room, then `{command}` goes on."
+            ) from None
+    for failure in watcher.failures:
+        console.print(f"failed: {failure}", style="red", highlight=False, markup=False, soft_wrap=True)
+    return write_report(job.store, command=command)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,64 @@
+"""How long a sweep will take and what it needs, before it runs: a rough model, measured on one core and one H200."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from neuralucb.algorithms import Task, find_algorithm
+from neuralucb.problems import find_problem
+from neuralucb.schedules import learning_rounds, read_schedule
+from neuralucb.sweeps.batches import Batch
+
+__all__ = ["Cost", "estimate"]
+
+COMPILING = 5.0
+"""seconds a shape"""
+ROUND, BANDWIDTH = 8e-6, 20e9
+"""One core: seconds that a round costs in any case; bytes of a belief that are read or written in a second."""
+STEP, ARITHMETIC = 2e-6, 40e9
+"""One core: seconds that a training step costs in any case; operations in a second."""
+GPU_ROUND, GPU_STEP = 100e-6, 25e-6
+"""A GPU plays all lanes at once, as long as a lane is small."""
+
+
+class Cost(NamedTuple):
+    """What a sweep asks for."""
+
+    seconds: float
+    bytes: int
+    """of a worker"""
+
+
+def estimate(batches: Sequence[Batch], *, workers: int, gpu: bool) -> Cost:
+    """Seconds in all, and the memory of the largest batch."""
+    seconds, largest = 0.0, 0
+    shapes: set[Any] = set()
+    for batch in batches:
+        lane, memory = _lane(batch, gpu)
+        seconds += lane if gpu else lane * len(batch.runs)
+        largest = max(largest, memory * (len(batch.runs) if gpu else 1))
+        shapes.add((batch.algorithm, batch.problem, str(batch.world), batch.rounds, batch.schedule))
+    return Cost((seconds + COMPILING * len(shapes)) / workers, largest)
+
+
+def _lane(batch: Batch, gpu: bool) -> tuple[float, int]:
+    """Seconds and bytes of one run."""
+    problem = find_problem(batch.problem).make(**batch.world)
+    settings = batch.runs[0].settings
+    task = Task(problem.dim, batch.rounds, problem.arms if problem.shared else None)
+    with jax.enable_x64(True):
+        belief = jax.eval_shape(find_algorithm(batch.algorithm).recipe(task, settings).init, jax.random.key(0))
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(belief))
+    steps = 0
+    if "steps" in settings:
+        learns = learning_rounds(read_schedule(batch.schedule), rounds=batch.rounds)
+        steps = int(learns.sum()) if settings["steps"] == "t" else len(learns) * settings["steps"]
+    if gpu:
+        seconds = batch.rounds * GPU_ROUND + steps * GPU_STEP
+    else:
+        weights = settings.get("networks", 1) * settings.get("width", 0) * (problem.dim + settings.get("width", 0))
+        work = 6 * settings.get("batch_size", 0) * weights / ARITHMETIC
+        seconds = batch.rounds * (ROUND + 3 * size / BANDWIDTH) + steps * (STEP * settings.get("networks", 1) + work)
+    history = batch.rounds * (problem.dim + 1) * 4
+    return seconds, size + history

@@ -1,0 +1,133 @@
+"""Which setting is best: on the same seeds, as papers do; and chosen on half of them, scored on the others."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from neuralucb.sweeps.store import Store
+
+__all__ = ["Contest", "Estimate", "Grid", "band", "bootstrap", "contests", "difference", "read_grids"]
+
+RESAMPLES, BAND_RESAMPLES = 10_000, 1_000
+CONFIDENCE = 0.95
+
+
+class Estimate(NamedTuple):
+    """A mean over seeds, and its interval by bootstrap over seeds; NaN with fewer than two."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Grid(NamedTuple):
+    """One algorithm on one problem: every setting on every seed."""
+
+    algorithm: str
+    problem: str
+    rounds: int
+    settings: list[dict[str, Any]]
+    """the swept ones of each setting"""
+    seeds: np.ndarray
+    regret: np.ndarray
+    """[settings, seeds] final regret; NaN where a run is missing"""
+    diverged: np.ndarray
+    """[settings, seeds] whether the run diverged"""
+
+
+class Contest(NamedTuple):
+    """What a grid ends in."""
+
+    grid: Grid
+    best: int
+    """the setting with the lowest mean on all seeds"""
+    estimate: Estimate
+    worst: float
+    """its worst seed"""
+    chosen: int | None
+    """the setting with the lowest mean on every other seed, the first among them; None with fewer than two seeds"""
+    honest: Estimate
+    """that one, on the other seeds"""
+    missing: int
+    """runs that are not there"""
+
+
+def read_grids(store: Store) -> list[Grid]:
+    """The final regrets of a store, by algorithm and problem, in the order of its sweep."""
+    table = store.read(["algorithm", "problem", "rounds", "swept", "seed", "final_regret", "diverged_at"])
+    columns = {name: _codes(table[name]) for name in ("algorithm", "problem", "swept")}
+    seed, regret = table["seed"].to_numpy(), table["final_regret"].to_numpy()
+    diverged, rounds = table["diverged_at"].to_numpy() > 0, table["rounds"].to_numpy()
+    sweep = store.sweep()
+    seeds = np.asarray(sweep.seeds)
+    order = np.argsort(seeds)
+    grids = []
+    for algorithm, problem in dict.fromkeys((part.algorithm, part.problem) for part in sweep.parts):
+        mine = np.ones(len(seed), bool)
+        for name, value in (("algorithm", algorithm), ("problem", problem)):
+            words, codes = columns[name]
+            mine &= codes == (words.index(value) if value in words else -1)
+        if not mine.any():
+            continue
+        words, codes = columns["swept"]
+        kinds, row = np.unique(codes[mine], return_inverse=True)
+        column = order[np.searchsorted(seeds[order], seed[mine])]
+        table_of = np.full((len(kinds), len(seeds)), np.nan)
+        table_of[row, column] = regret[mine]
+        failed = np.zeros(table_of.shape, bool)
+        failed[row, column] = diverged[mine]
+        settings = [json.loads(words[kind]) for kind in kinds]
+        grids.append(Grid(algorithm, problem, int(rounds[mine][0]), settings, seeds, table_of, failed))
+    return grids
+
+
+def contests(grids: Sequence[Grid]) -> list[Contest]:
+    """The best setting of each grid, both ways. A setting with missing runs cannot win."""
+    return [_contest(grid) for grid in grids if not np.isnan(grid.regret).any(axis=1).all()]
+
+
+def difference(one: Contest, other: Contest) -> Estimate:
+    """Regret of one minus that of the other, seed by seed, each at its best: seeds share their problems."""
+    return bootstrap(one.grid.regret[one.best] - other.grid.regret[other.best])
+
+
+def bootstrap(values: np.ndarray) -> Estimate:
+    """The mean, and the percentiles of its bootstrap; the same numbers give the same interval."""
+    mean = float(values.mean())
+    if len(values) < 2:
+        return Estimate(mean, np.nan, np.nan)
+    draws = np.random.default_rng(0).integers(0, len(values), (RESAMPLES, len(values)))
+    low, high = np.quantile(values[draws].mean(axis=1), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Estimate(mean, float(low), float(high))
+
+
+def band(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The interval of the mean at every point of [seeds, points], by bootstrap over seeds; None with one seed."""
+    count = len(curves)
+    if count < 2:
+        return None
+    draws = np.random.default_rng(0).integers(0, count, (BAND_RESAMPLES, count))
+    shares = np.stack([(draws == seed).mean(axis=1) for seed in range(count)], axis=1)
+    low, high = np.quantile(shares @ curves, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
+    return low, high
+
+
+def _contest(grid: Grid) -> Contest:
+    means = grid.regret.mean(axis=1)
+    best = int(np.nanargmin(means))
+    chosen, honest = None, Estimate(np.nan, np.nan, np.nan)
+    if len(grid.seeds) >= 2:
+        choosing, scoring = grid.regret[:, ::2].mean(axis=1), grid.regret[:, 1::2]
+        chosen = int(np.nanargmin(np.where(np.isnan(means), np.nan, choosing)))
+        honest = bootstrap(scoring[chosen])
+    row = grid.regret[best]
+    return Contest(grid, best, bootstrap(row), float(row.max()), chosen, honest, int(np.isnan(grid.regret).sum()))
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
+    """Words, and for each row the number of its word."""
+    encoded = column.combine_chunks().dictionary_encode()
+    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()

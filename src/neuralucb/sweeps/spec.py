@@ -1,0 +1,177 @@
+"""A sweep as plain data: what to run, read from TOML or made for the paper's figures."""
+
+import itertools
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from neuralucb.algorithms import ALGORITHMS, find_algorithm
+from neuralucb.problems import find_problem
+
+__all__ = ["Part", "Sweep", "paper_grid", "read_sweep"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One algorithm on one problem, over every combination of the grid's values."""
+
+    algorithm: str
+    problem: str
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """fixed ones, beside the preset's and the defaults"""
+    preset: str | None = None
+    schedule: str | None = None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Everything that decides the numbers, and nothing else: two equal sweeps have equal results."""
+
+    name: str
+    rounds: int
+    seeds: tuple[int, ...]
+    parts: tuple[Part, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, for a file."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "Sweep":
+        """The sweep that `as_json` gave."""
+        parts = tuple(Part(**part) for part in record["parts"])
+        return cls(record["name"], record["rounds"], tuple(record["seeds"]), parts)
+
+
+def paper_grid(algorithm: str) -> dict[str, list[Any]]:
+    """The grid that the paper searched for an algorithm; ours where it gives none."""
+    return {setting.name: list(setting.grid) for setting in find_algorithm(algorithm).settings if setting.grid}
+
+
+def read_sweep(path: Path) -> Sweep:
+    """A sweep from a TOML file; what is wrong in it is named with its line and key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ValueError(f"{path} cannot be read: {problem}.") from None
+    try:
+        record = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise ValueError(f"{path} is not TOML: {problem}.") from None
+    return _Reader(path, text).sweep(record)
+
+
+WHOLE = {"name", "rounds", "seeds", "preset", "schedule", "runs"}
+RUNS = {"algorithms", "problems", "grid", "settings", "preset", "schedule"}
+
+
+class _Reader:
+    """Turns a TOML record into a sweep; knows where in the text a key stands."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path, self.lines = path, text.splitlines()
+
+    def sweep(self, record: Mapping[str, Any]) -> Sweep:
+        self._only(record, WHOLE, None)
+        runs = record.get("runs")
+        if not isinstance(runs, list) or not runs or not all(isinstance(entry, dict) for entry in runs):
+            raise self._wrong("runs", None, "must be at least one [[runs]] table")
+        rounds = record.get("rounds", 10_000)
+        if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
+            raise self._wrong("rounds", None, f"must be a whole number of at least 1, got {rounds!r}")
+        parts = itertools.chain.from_iterable(self._parts(record, entry, index) for index, entry in enumerate(runs))
+        return Sweep(str(record.get("name", self.path.stem)), rounds, self._seeds(record), tuple(parts))
+
+    def _seeds(self, record: Mapping[str, Any]) -> tuple[int, ...]:
+        seeds = record.get("seeds", 10)
+        if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds >= 1:
+            return tuple(range(seeds))
+        good = isinstance(seeds, list) and seeds and all(isinstance(seed, int) and 0 <= seed < 2**32 for seed in seeds)
+        if not good or len(set(seeds)) < len(seeds):
+            raise self._wrong("seeds", None, f"must be a number of runs, or different seeds from 0, got {seeds!r}")
+        return tuple(seeds)
+
+    def _parts(self, record: Mapping[str, Any], entry: Mapping[str, Any], index: int) -> list[Part]:
+        self._only(entry, RUNS, index)
+        algorithms = self._names(entry, "algorithms", index, list(ALGORITHMS))
+        problems = self._names(entry, "problems", index, None)
+        for key, names, find in (("algorithms", algorithms, find_algorithm), ("problems", problems, find_problem)):
+            for name in names:
+                try:
+                    find(name)
+                except ValueError as problem:
+                    raise self._wrong(key, index, f"is wrong: {problem}") from None
+        grid = entry.get("grid", {})
+        if grid != "paper" and not isinstance(grid, dict):
+            raise self._wrong("grid", index, f'must be "paper" or a table of lists, got {grid!r}')
+        settings = entry.get("settings", {})
+        if not isinstance(settings, dict):
+            raise self._wrong("settings", index, f"must be a table, got {settings!r}")
+        common = {key: entry.get(key, record.get(key)) for key in ("preset", "schedule")}
+        return [
+            Part(
+                algorithm,
+                problem,
+                self._grid(grid, algorithm, problem, settings, index),
+                self._shared(settings, algorithm, problem, algorithms, index),
+                **{key: None if value is None else str(value) for key, value in common.items()},
+            )
+            for problem in problems
+            for algorithm in algorithms
+        ]
+
+    def _names(self, entry: Mapping[str, Any], key: str, index: int, every: list[str] | None) -> list[str]:
+        names = entry.get(key)
+        if names == "all" and every is not None:
+            return every
+        if isinstance(names, str):
+            return [names]
+        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+            raise self._wrong(key, index, f"must be a list of names, got {names!r}")
+        return names
+
+    def _grid(self, grid: Any, algorithm: str, problem: str, fixed: Mapping[str, Any], index: int) -> dict[str, Any]:
+        if grid == "paper":
+            return {name: values for name, values in paper_grid(algorithm).items() if name not in fixed}
+        for name, values in grid.items():
+            if not isinstance(values, list) or not values:
+                raise self._wrong(name, index, f"must be a list of values, got {values!r}")
+            if name in fixed:
+                raise self._wrong(name, index, "stands in both grid and settings")
+        return self._shared(grid, algorithm, problem, [algorithm], index)
+
+    def _shared(
+        self, given: Mapping[str, Any], algorithm: str, problem: str, algorithms: Sequence[str], index: int
+    ) -> dict[str, Any]:
+        """Those of the given settings that this algorithm or problem has; one that nobody has is refused."""
+        of_problem = {setting.name for setting in find_problem(problem).settings}
+        known = {setting.name for name in algorithms for setting in find_algorithm(name).settings} | of_problem
+        for name in given:
+            if name not in known:
+                raise self._wrong(name, index, f"is not a setting of these; they have: {', '.join(sorted(known))}")
+        own = {setting.name for setting in find_algorithm(algorithm).settings} | of_problem
+        return {name: value for name, value in given.items() if name in own}
+
+    def _only(self, record: Mapping[str, Any], allowed: set[str], index: int | None) -> None:
+        for key in record:
+            if key not in allowed:
+                raise self._wrong(key, index, f"is not known here; known: {', '.join(sorted(allowed))}")
+
+    def _wrong(self, key: str, index: int | None, what: str) -> ValueError:
+        return ValueError(f"{self.path} line {self._line(key, index)}: {key} {what}.")
+
+    def _line(self, key: str, index: int | None) -> int:
+        """Where a key stands, in the index-th [[runs]] or before the first; the last line if it is missing."""
+        seen, place = -1, None
+        for number, line in enumerate(self.lines, start=1):
+            if re.match(r"\s*\[\[\s*runs\s*\]\]", line):
+                seen += 1
+                place = number if seen == index else place
+            here = seen == index if index is not None else True
+            if here and re.match(rf"""\s*(\[+\s*runs\.)?["']?{re.escape(key)}["']?\s*(=|\]|\.)""", line):
+                return number
+        return place or max(1, len(self.lines))

@@ -1,0 +1,163 @@
+"""The store: a folder of Parquet files, one a batch, each written whole; never changed, never torn."""
+
+import json
+import subprocess
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pyarrow as pa
+from pyarrow import dataset, parquet
+
+from neuralucb import __version__
+from neuralucb.files import write_whole
+from neuralucb.sweeps.batches import Batch, Outcome
+from neuralucb.sweeps.spec import Sweep
+
+__all__ = ["FAILURES", "SCHEMA", "Store", "as_table"]
+
+SCHEMA = pa.schema(
+    [
+        ("algorithm", pa.string()),
+        ("problem", pa.string()),
+        ("rounds", pa.int32()),
+        ("schedule", pa.string()),
+        ("settings", pa.string()),  # JSON, complete: of the algorithm and of the problem
+        ("swept", pa.string()),  # JSON: those of them that the sweep varies
+        ("seed", pa.int64()),
+        ("final_regret", pa.float64()),
+        ("curve", pa.list_(pa.float32())),  # cumulative regret after rounds every, 2·every, …, and the last
+        ("curve_every", pa.int32()),
+        ("diverged_at", pa.int32()),  # the round, 0 if never
+        ("seconds", pa.float64()),  # its share of the batch's, compiling not counted
+        ("compile_seconds", pa.float64()),  # of the batch
+        ("device", pa.string()),
+        ("version", pa.string()),
+        ("jax", pa.string()),
+        ("commit", pa.string()),
+        ("batch", pa.string()),
+    ]
+)
+FAILURES = "failures"
+
+
+class Store:
+    """A folder that belongs to one sweep: sweep.json, runs/*.parquet, failures/*.json."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def lanes_for(self, sweep: Sweep, lanes: int) -> int:
+        """How many runs a batch has: those with which the folder was begun, so that going on completes its batches.
+
+        A folder that another sweep has made, or that holds other things, is refused.
+        """
+        if (self.folder / "sweep.json").exists():
+            known = self._manifest()
+            if known["sweep"] != json.loads(json.dumps(sweep.as_json())):
+                raise ValueError(
+                    f"{self.folder} holds another sweep, {known['sweep']['name']!r}; name another folder, "
+                    f"or go on with that one by `neuralucb resume {self.folder}`."
+                )
+            return int(known["lanes"])
+        if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
+            raise ValueError(f"{self.folder} is not empty and holds no sweep; name another folder.")
+        return lanes
+
+    def open_for(self, sweep: Sweep, lanes: int) -> None:
+        """Take the folder for this sweep."""
+        self.lanes_for(sweep, lanes)
+        record = {"sweep": sweep.as_json(), "lanes": lanes, "version": __version__}
+        text = json.dumps(record, indent=1, ensure_ascii=False)
+        path = self.folder / "sweep.json"
+        if not path.exists():
+            write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+    def sweep(self) -> Sweep:
+        """The sweep that the folder was made for."""
+        return Sweep.from_json(self._manifest()["sweep"])
+
+    def missing(self, batches: Sequence[Batch]) -> list[Batch]:
+        """The batches that are not there yet."""
+        return [batch for batch in batches if not self._path(batch).exists()]
+
+    def write(self, batch: Batch, table: pa.Table) -> None:
+        """Keep a batch, whole and durable; a note of an earlier failure goes."""
+        write_whole(self._path(batch), lambda temporary: parquet.write_table(table, temporary, compression="zstd"))
+        (self.folder / FAILURES / f"{batch.name}.json").unlink(missing_ok=True)
+
+    def note_failure(self, batch: Batch, reason: str) -> None:
+        """Keep why a batch could not be run."""
+        record = {
+            "algorithm": batch.algorithm, "problem": batch.problem, "runs": len(batch.runs),
+            "swept": [run.swept for run in batch.runs[:1]], "reason": reason,
+        }  # fmt: skip
+        path = self.folder / FAILURES / f"{batch.name}.json"
+        write_whole(path, lambda temporary: temporary.write_text(json.dumps(record, indent=1), encoding="utf-8"))
+
+    def failures(self) -> list[dict[str, Any]]:
+        """What could not be run, and why."""
+        return [json.loads(path.read_text()) for path in sorted((self.folder / FAILURES).glob("*.json"))]
+
+    def read(self, columns: Iterable[str], **equal: str) -> pa.Table:
+        """Columns of all runs, or of those where the given columns equal the given values."""
+        condition = None
+        for name, value in equal.items():
+            clause = dataset.field(name) == value
+            condition = clause if condition is None else condition & clause
+        files = sorted(str(path) for path in (self.folder / "runs").glob("*.parquet"))
+        return dataset.dataset(files, schema=SCHEMA, format="parquet").to_table(list(columns), filter=condition)
+
+    def _path(self, batch: Batch) -> Path:
+        return self.folder / "runs" / f"{batch.name}.parquet"
+
+    def _manifest(self) -> dict[str, Any]:
+        path = self.folder / "sweep.json"
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ValueError(f"{self.folder} holds no sweep: {path.name} is not there.") from None
+        except (OSError, json.JSONDecodeError) as problem:
+            raise ValueError(f"{path} cannot be read: {problem}.") from None
+        return dict(record)
+
+
+def as_table(batch: Batch, outcome: Outcome) -> pa.Table:
+    """The runs of a batch as rows."""
+    count = len(batch.runs)
+    points = outcome.curves.shape[1]
+    offsets = np.arange(0, (count + 1) * points, points, dtype=np.int32)
+    columns: dict[str, Any] = {
+        "algorithm": [batch.algorithm] * count,
+        "problem": [batch.problem] * count,
+        "rounds": [batch.rounds] * count,
+        "schedule": [batch.schedule] * count,
+        "settings": [json.dumps({**run.settings, **batch.world}) for run in batch.runs],
+        "swept": [json.dumps(run.swept) for run in batch.runs],
+        "seed": [run.seed for run in batch.runs],
+        "final_regret": outcome.final_regret,
+        "curve": pa.ListArray.from_arrays(offsets, pa.array(outcome.curves.ravel(), pa.float32())),
+        "curve_every": [outcome.every] * count,
+        "diverged_at": outcome.diverged_at,
+        "seconds": [outcome.seconds / count] * count,
+        "compile_seconds": [outcome.compile_seconds] * count,
+        "device": [outcome.device] * count,
+        "version": [__version__] * count,
+        "jax": [jax.__version__] * count,
+        "commit": [_commit()] * count,
+        "batch": [batch.name] * count,
+    }
+    return pa.table({name: pa.array(columns[name], SCHEMA.field(name).type) for name in SCHEMA.names}, schema=SCHEMA)
+
+
+@lru_cache(maxsize=1)
+def _commit() -> str:
+    """The commit of a checkout that the package runs from; empty where there is none."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""

@@ -1,0 +1,100 @@
+"""Progress of a sweep: overall and a worker, regret so far, time left; lines when nobody watches."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from neuralucb.experiments.pace import Pace
+from neuralucb.sweeps.batches import Batch
+from neuralucb.sweeps.local import Event
+
+__all__ = ["Watcher", "watching"]
+
+LINE_SECONDS = 10
+"""How often a line is printed where there is no terminal, at most."""
+
+
+class Watcher:
+    """Counts what workers tell."""
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self.whole = sum(len(batch.runs) * batch.rounds for batch in batches)
+        self.runs = sum(len(batch.runs) for batch in batches)
+        self.done: dict[str, int] = {}
+        self.finished = 0
+        self.failures: list[str] = []
+
+    def hear(self, event: Event) -> None:
+        """Take note of an event."""
+        self.done[event.batch.name] = event.done
+        if event.regret is not None:
+            self.finished += len(event.batch.runs)
+        if event.failure is not None:
+            self.failures.append(f"{event.batch.algorithm} on {event.batch.problem}: {event.failure}")
+
+    @property
+    def rounds(self) -> int:
+        """Lane-rounds played so far."""
+        return sum(self.done.values())
+
+
+@contextmanager
+def watching(
+    batches: Sequence[Batch], console: Console, *, quiet: bool
+) -> Iterator[tuple[Watcher, Callable[[Event], None]]]:
+    """A watcher, and whom to tell."""
+    watcher = Watcher(batches)
+    if quiet:
+        yield watcher, watcher.hear
+    elif console.is_terminal:
+        with _bars(watcher, console) as tell:
+            yield watcher, tell
+    else:
+        yield watcher, _lines(watcher, console)
+
+
+@contextmanager
+def _bars(watcher: Watcher, console: Console) -> Iterator[Callable[[Event], None]]:
+    columns: tuple[Any, ...] = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[words]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as bars:
+        pace = Pace()
+        overall = bars.add_task("runs", total=watcher.runs, words="compiling")
+        workers: dict[int, Any] = {}
+
+        def tell(event: Event) -> None:
+            watcher.hear(event)
+            if event.worker not in workers:
+                workers[event.worker] = bars.add_task("", total=None, words="")
+            title = f"{event.batch.algorithm} {event.batch.problem}"
+            words = f"regret {event.regret:.0f}" if event.regret is not None else event.failure or ""
+            bars.update(workers[event.worker], description=title, completed=event.done, total=event.whole, words=words)
+            left = pace.left(watcher.rounds, watcher.whole) if watcher.rounds else "compiling"
+            bars.update(overall, completed=watcher.finished, words=left)
+
+        yield tell
+
+
+def _lines(watcher: Watcher, console: Console) -> Callable[[Event], None]:
+    pace, last = Pace(), [0.0]
+
+    def tell(event: Event) -> None:
+        watcher.hear(event)
+        left = pace.left(watcher.rounds, watcher.whole) if watcher.rounds else ""
+        if event.failure is not None:
+            console.print(f"failed: {watcher.failures[-1]}", highlight=False, markup=False, soft_wrap=True)
+        elif event.regret is not None and time.monotonic() - last[0] >= LINE_SECONDS:
+            last[0] = time.monotonic()
+            what = f"{event.batch.algorithm} on {event.batch.problem}, mean regret {event.regret:.0f}"
+            console.print(f"{watcher.finished} of {watcher.runs} runs, {left}; {what}", highlight=False, soft_wrap=True)
+
+    return tell
