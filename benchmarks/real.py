@@ -43,6 +43,8 @@ def main() -> None:
     if options.table is not None:
         print_table([json.loads(line) for line in options.table.read_text().splitlines()])
         return
+    if options.problem is None or options.out is None:
+        parser.error("name a problem and --out, or a file with --table")
     for algorithm in options.algorithms.split(","):
         if (options.problem, algorithm) not in done(options.out):
             record = score(algorithm, options.problem, SCORING[: options.seeds])

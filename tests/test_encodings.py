@@ -80,13 +80,14 @@ def test_disjoint_widths_and_determinants_are_those_of_the_zero_padded_network(k
     assert_allclose(inner(a, b), dense(a) @ dense(b), rtol=1e-4, atol=1e-6)
 
 
-def test_disjoint_training_is_that_of_the_zero_padded_network(key, networks):
+@pytest.mark.parametrize("batch_size", [8, 300])  # through all blocks, and in tiles
+def test_disjoint_training_is_that_of_the_zero_padded_network(key, networks, batch_size):
     ours, theirs = networks
     weights = ours.init(key)
     rows = slots(20)
     rewards = jnp.asarray(np.random.default_rng(1).normal(size=20), jnp.float32)
     long_rows = jnp.asarray(np.stack([padded(one(rows, index)) for index in range(20)]))
-    train = sgd(step_size=0.05, steps=30, batch_size=8, pull=0.5)
+    train = sgd(step_size=0.05, steps=30, batch_size=batch_size, pull=0.5)
     count = jnp.int32(20)
     mine, _ = train(
         key, ours.apply_many, weights, weights, History(jax.tree.map(jnp.asarray, rows), rewards, count, count)
@@ -95,6 +96,25 @@ def test_disjoint_training_is_that_of_the_zero_padded_network(key, networks):
     full_size, _ = train(key, theirs.apply_many, start, start, History(long_rows, rewards, count, count))
     for a, b in zip(padded_weights(mine), full_size, strict=True):
         assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("initialization", ["uniform", "gaussian"])
+def test_disjoint_starts_as_large_as_the_zero_padded_network(key, initialization):
+    settings = {"width": 200, "initialization": initialization, "scaling": "standard", "design": "diagonal"}
+    ours = build("neural-ucb", dim=30, shared_by=9, **settings).init(key).params[0]
+    theirs = build("neural-ucb", dim=30 * 9, **settings).init(key).params[0]
+    assert_allclose(np.asarray(ours).std(), np.asarray(theirs).std(), rtol=0.05)
+
+
+@pytest.mark.parametrize("encode", [disjoint, heads])
+def test_users_may_take_gradients_of_one_value(key, encode):
+    network = encode(mlp(DIM, width=WIDTH), ARMS)
+    weights, slot = network.init(key), one(slots(4), 2)
+    automatic = jax.grad(network.apply)(weights, slot)
+    assert_allclose(
+        np.concatenate([np.ravel(leaf) for leaf in automatic]),
+        dense(network.tangent(weights, slot)[1]) * np.sqrt(WIDTH), rtol=1e-4, atol=1e-6,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("encode", [disjoint, heads])

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from neuralucb.algorithms import build
     from neuralucb.experiments import compare, run, run_grid
     from neuralucb.policy import Choice, Estimator, Info, Policy, Prediction
-    from neuralucb.problems import Problem, Round, synthetic
+    from neuralucb.problems import Problem, Round, labelled, synthetic
     from neuralucb.schedules import read_schedule
     from neuralucb.simulation import Trace, simulate
 
@@ -17,7 +17,7 @@ _HOMES = {
     "algorithms": ("build",),
     "experiments": ("compare", "run", "run_grid"),
     "policy": ("Choice", "Estimator", "Info", "Policy", "Prediction"),
-    "problems": ("Problem", "Round", "synthetic"),
+    "problems": ("Problem", "Round", "labelled", "synthetic"),
     "schedules": ("read_schedule",),
     "simulation": ("Trace", "simulate"),
 }
@@ -34,6 +34,7 @@ __all__ = [
     "Trace",
     "build",
     "compare",
+    "labelled",
     "read_schedule",
     "run",
     "run_grid",

@@ -111,7 +111,7 @@ def run(
 
     named = _find_problem(problem, data, label)
     options: dict[str, Any] = {
-        "rounds": _all_rounds(named) if rounds is None else rounds,
+        "rounds": rounds,
         "seeds": seeds,
         "preset": preset,
         "schedule": schedule,
@@ -148,7 +148,7 @@ def compare(
     if not names:
         raise ValueError(f"--algorithms must name at least one, got {algorithms!r}.")
     options: dict[str, Any] = {
-        "rounds": _all_rounds(named) if rounds is None else rounds,
+        "rounds": rounds,
         "seeds": seeds,
         "preset": preset,
         "schedule": schedule,
@@ -186,15 +186,10 @@ def _find_problem(problem: str | None, data: Path | None, label: str | None) -> 
     if (problem is None) == (data is None):
         raise ValueError("name a problem, or give a file with --data; not both.")
     if data is None:
+        if label is not None:
+            raise ValueError(f"--label goes with --data, got {label!r}; {problem} has labels of its own or none.")
         return find_problem(str(problem))
     return from_file(data, label)
-
-
-def _all_rounds(problem: "Definition") -> int:
-    """10 000, or the rows of a data set if they are fewer."""
-    from neuralucb.problems import build_problem
-
-    return min(10_000, build_problem(problem, {}).limit or 10_000) if problem.shared else 10_000
 
 
 def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: str) -> list[list["Result"]]:

@@ -35,13 +35,11 @@ def data_list() -> None:
 
 
 @data_app.command("path")
-def data_path(name: Name) -> None:
+def show_path(name: Name) -> None:
     """Where a data set is, or would be."""
-    from neuralucb.problems.data import SETS, data_folder
+    from neuralucb.problems.data import data_path
 
-    if name not in SETS:
-        raise ValueError(f"data set {name!r} has no file; those that have: {', '.join(SETS)}.")
-    print(data_folder() / f"{name}.npz")
+    print(data_path(name))
 
 
 @data_app.command("fetch")
@@ -70,8 +68,8 @@ def table1() -> None:
         table.add_column(head, justify="left" if head == "data set" else "right", overflow="fold")
     for name in SETS:
         if (data_folder() / f"{name}.npz").exists():
-            X, y = load(name)
-            counted = [str(X.shape[1]), str(len(np.unique(y))), str(X.shape[0])]
+            table_of = load(name)
+            counted = [str(len(table_of.names)), str(len(np.unique(table_of.labels))), str(len(table_of.labels))]
         else:
             counted = ["not there", "", ""]
         table.add_row(name, *counted, TABLE_1[name])

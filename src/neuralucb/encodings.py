@@ -27,7 +27,7 @@ def disjoint(network: Network, arms: int) -> Network:
         raise ValueError("network must have its first layer apart (Network.first) for disjoint contexts, as mlp has.")
 
     def apply(weights: Any, slot: Slot) -> jax.Array:
-        return layer.finish(weights, block_product(weights[0], slot.arm, layer.prepare(slot.x)))
+        return layer.finish(weights, weights[0][slot.arm] @ layer.prepare(slot.x))
 
     def many(weights: Any, slots: Slot) -> jax.Array:
         first = row_products(weights[0], slots.arm, jax.vmap(layer.prepare)(slots.x))

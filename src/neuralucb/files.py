@@ -1,4 +1,4 @@
-"""Files written whole or not at all: a killed process leaves nothing half-made."""
+"""Files written whole or not at all: what has its name is complete, even after a kill."""
 
 import os
 from collections.abc import Callable

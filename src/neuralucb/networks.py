@@ -60,6 +60,7 @@ def mlp(
     scaling: str = "tangent",
     duplicate: bool = False,
     biases: bool = False,
+    fan_in: int | None = None,
     dtype: Any = "float32",
 ) -> Network:
     """A ReLU network for contexts of `dim` numbers; without biases p = m·d + m²(L-2) + m parameters.
@@ -69,11 +70,13 @@ def mlp(
                    is that of most libraries: between ±1/√fan-in.
     duplicate      x becomes [x, x]/√2, which makes f(·; θ_0) = 0 for `paper`.
     biases         each layer sees a 1 beside its inputs; for `uniform` and `gaussian`.
+    fan_in         inputs by which the first layer's weights are sized, if not its own: those of (0, …, x, …, 0).
 
     Departs from the paper in nothing with `paper`, `tangent` and `duplicate`.
     """
     _check_shape(dim, width, depth, initialization, scaling, duplicate, biases)
     inputs = 2 * dim if duplicate else dim
+    fan_first = inputs if fan_in is None else fan_in * (2 if duplicate else 1)
     scale = np.sqrt(width) if scaling == "tangent" else 1.0
 
     def prepare(context: jax.Array) -> jax.Array:
@@ -88,13 +91,16 @@ def mlp(
         keys = random.split(key, depth)
         if initialization == "uniform":
             shapes = [(width, inputs), *[(width, width)] * (depth - 2), (width,)]
-            drawn = (_uniform(key_layer, shape, biases) for key_layer, shape in zip(keys, shapes, strict=True))
+            fans = [fan_first, *[width] * (depth - 1)]
+            drawn = (_uniform(*each, biases) for each in zip(keys, shapes, fans, strict=True))
             return tuple(weights.astype(dtype) for weights in drawn)
         fans = [inputs + biases] + [width + biases] * (depth - 2)
         hidden = [
             _hidden(key_layer, width, fan, first=layer == 0, initialization=initialization, scaling=scaling)
             for layer, (key_layer, fan) in enumerate(zip(keys[:-1], fans, strict=True))
         ]
+        if scaling == "standard":
+            hidden[0] = hidden[0] * jnp.sqrt(jnp.float32(inputs / fan_first))
         last = _last(keys[-1], width + biases, initialization=initialization, scaling=scaling)
         return tuple(weights.astype(dtype) for weights in (*hidden, last))
 
@@ -127,9 +133,9 @@ def mlp(
     return Network(init, apply, many, tangent, example, check_vector(dim), FirstLayer(prepare, finish, backward))
 
 
-def _uniform(key: jax.Array, shape: tuple[int, ...], biases: bool) -> jax.Array:
+def _uniform(key: jax.Array, shape: tuple[int, ...], fan_in: int, biases: bool) -> jax.Array:
     """Weights, and with them biases, between ±1/√fan-in."""
-    bound = 1 / np.sqrt(shape[-1])
+    bound = 1 / np.sqrt(fan_in)
     return random.uniform(key, (*shape[:-1], shape[-1] + biases), jnp.float32, -bound, bound)
 
 

@@ -6,11 +6,20 @@ from typing import Any, NamedTuple
 __all__ = ["PRESETS", "Bundle", "Preset", "find_preset"]
 
 
+OF_DATA = frozenset({"input_scaling", "intercept", "drop", "repeat"})
+OF_NETWORKS = frozenset({"width", "depth", "scaling", "encoding", "duplicate", "design"})
+
+
 class Bundle(NamedTuple):
-    """When to learn, and settings for every algorithm and problem that has them."""
+    """When to learn, and settings."""
 
     schedule: str
     settings: Mapping[str, Any]
+
+    def settings_for(self, *, trains: bool) -> dict[str, Any]:
+        """Those for an algorithm; λ, η and γ of a trained network are not a ridge regression's or a kernel's."""
+        wanted = self.settings if trains else (OF_DATA | OF_NETWORKS) & set(self.settings)
+        return {name: value for name, value in self.settings.items() if name in wanted}
 
 
 class Preset(NamedTuple):
@@ -22,9 +31,9 @@ class Preset(NamedTuple):
     shared: Bundle
     by_problem: Mapping[str, Bundle] = {}
 
-    def bundle(self, problem: str, *, shared: bool) -> Bundle:
-        """The bundle for a problem."""
-        return self.by_problem.get(problem) or (self.shared if shared else self.own)
+    def bundle(self, problem: str | None, *, shared: bool) -> Bundle:
+        """The bundle for a problem by its name; None for one that has no name here."""
+        return self.by_problem.get(problem or "") or (self.shared if shared else self.own)
 
 
 OFTEN_AT_FIRST = "1:200,5:1000,10:2000,50"
@@ -46,7 +55,7 @@ RELEASED = REAL | {
     "start": "warm",
     "step_size": 0.02,  # theirs is 0.01, on a loss without the half
     "regularization": 1e-5,
-    "exploration": 1e-5,  # √(λν), ν = 1e-5 in the README of the first
+    "exploration": 1e-5,  # √(λν), ν = 1e-5 in the README of uclaml
     "input_scaling": "unit",
 }
 

@@ -85,7 +85,8 @@ def network_for(task: Task, settings: Mapping[str, Any]) -> Network:
     shape = {name: settings[name] for name in ("width", "depth", "initialization", "scaling", "duplicate", "biases")}
     arms, encode = task.shared_by, {"disjoint": disjoint, "heads": heads, "concat": concat}[settings["encoding"]]
     dim = task.dim + (arms if arms is not None and settings["encoding"] == "concat" else 0)
-    network = mlp(dim, **shape, dtype=settings["network_precision"])
+    padded = task.dim * arms if arms is not None and settings["encoding"] == "disjoint" else None
+    network = mlp(dim, **shape, fan_in=padded, dtype=settings["network_precision"])
     return network if arms is None else encode(network, arms)
 
 

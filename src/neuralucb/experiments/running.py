@@ -9,27 +9,21 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from neuralucb.algorithms import Algorithm, Task, find_algorithm
+from neuralucb.algorithms import find_algorithm
+from neuralucb.experiments.points import Point, find_bundle, read_point, shape_of
 from neuralucb.experiments.program import Lanes, Program, Progress
 from neuralucb.experiments.results import Result
 from neuralucb.memory import require_memory
-from neuralucb.presets import Bundle, find_preset
-from neuralucb.problems import Definition, Problem, find_problem
+from neuralucb.problems import Definition, Problem, build_problem, find_problem
 from neuralucb.schedules import read_schedule
-from neuralucb.settings import read_settings, read_whole
+from neuralucb.settings import read_whole
 
-__all__ = ["Plan", "compare", "find_bundle", "plan", "play", "read_point", "run", "run_grid", "shape_of", "with_scale"]
+__all__ = ["Plan", "compare", "plan", "play", "run", "run_grid", "with_scale"]
 
 LARGEST_SEED = 2**32 - 1
 SCALE = ("uniform", "oracle")
 MOST_RUNS = 100_000
-
-
-class Point(NamedTuple):
-    """One combination of settings: the algorithm's and the problem's, checked and complete."""
-
-    algorithm: dict[str, Any]
-    problem: dict[str, Any]
+USUAL_ROUNDS = 10_000
 
 
 class Plan(NamedTuple):
@@ -47,7 +41,7 @@ def run(
     algorithm: str,
     problem: str | Problem | Definition,
     *,
-    rounds: int = 10_000,
+    rounds: int | None = None,
     seeds: int | Sequence[int] = 10,
     preset: str | None = None,
     schedule: str | None = None,
@@ -57,6 +51,7 @@ def run(
     """One algorithm on one problem: `run("neural-ucb", "h1", rounds=2000, seeds=4, step_size=0.1)`.
 
     problem  a name, or a problem itself, such as `labelled(X, y)`.
+    rounds   10 000 if not given, or all rows of a data set that has fewer.
 
     Settings of the algorithm and of the problem go by name; seeds are a number (0, 1, …) or the seeds themselves.
     """
@@ -70,7 +65,7 @@ def compare(
     problem: str | Problem | Definition,
     algorithms: Sequence[str] | Mapping[str, Mapping[str, Any]],
     *,
-    rounds: int = 10_000,
+    rounds: int | None = None,
     seeds: int | Sequence[int] = 10,
     preset: str | None = None,
     schedule: str | None = None,
@@ -90,7 +85,7 @@ def run_grid(
     problem: str | Problem | Definition,
     grid: Mapping[str, Sequence[Any]],
     *,
-    rounds: int = 10_000,
+    rounds: int | None = None,
     seeds: int | Sequence[int] = 10,
     preset: str | None = None,
     schedule: str | None = None,
@@ -117,7 +112,7 @@ def plan(
     algorithms: Sequence[str] | Mapping[str, Mapping[str, Any]],
     settings: Mapping[str, Any],
     *,
-    rounds: int,
+    rounds: int | None,
     seeds: int | Sequence[int],
     preset: str | None = None,
     schedule: str | None = None,
@@ -128,7 +123,7 @@ def plan(
     definition = find_problem(problem)
     when = str(schedule or find_bundle(definition, preset).schedule)
     read_schedule(when)
-    count = _read_count("rounds", rounds)
+    count = _usual_rounds(definition) if rounds is None else _read_count("rounds", rounds)
     shares = _share_settings(definition, algorithms, settings)
     points = {name: [read_point(name, definition, own, preset, count)] for name, own in shares.items()}
     chosen = _read_seeds(seeds)
@@ -205,38 +200,6 @@ def _run_shape(algorithm: str, points: Sequence[Point], prepared: Plan, progress
     ]
 
 
-def read_point(
-    algorithm: str, definition: Definition, given: Mapping[str, Any], preset: str | None, rounds: int
-) -> Point:
-    """The given settings, the preset's, the defaults: sorted by owner and checked, also together."""
-    recipe, problem = find_algorithm(algorithm), definition.name
-    of_problem = {setting.name for setting in definition.settings}
-    of_algorithm = {setting.name for setting in recipe.settings}
-    unknown = sorted(set(given) - of_problem - of_algorithm)
-    if unknown:
-        raise ValueError(
-            f"{', '.join(unknown)}: not a setting of {algorithm} ({_names(recipe.settings)}) "
-            f"nor of {problem} ({_names(definition.settings)})."
-        )
-    usual = find_bundle(definition, preset).settings
-    chosen = {**usual, **given}
-    world = read_settings(definition.settings, {k: v for k, v in chosen.items() if k in of_problem}, of=problem)
-    settings = read_settings(recipe.settings, {k: v for k, v in chosen.items() if k in of_algorithm}, of=algorithm)
-    made = definition.make(**world)
-    if made.limit is not None and rounds > made.limit:
-        raise ValueError(
-            f"rounds must be at most {made.limit}, the rows of {problem}, got {rounds}; "
-            "play fewer, or begin again after the last row with --repeat (in Python repeat=True)."
-        )
-    recipe.check(Task(made.dim, rounds, made.arms if made.shared else None), settings)
-    return Point(settings, world)
-
-
-def find_bundle(problem: Definition, preset: str | None) -> Bundle:
-    """Schedule and settings of a preset for a problem."""
-    return find_preset(preset, shared=problem.shared).bundle(problem.name, shared=problem.shared)
-
-
 def _share_settings(
     problem: Definition, algorithms: Sequence[str] | Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
@@ -256,18 +219,13 @@ def _share_settings(
     }
 
 
-def shape_of(recipe: Algorithm, point: Point) -> tuple[Any, ...]:
-    """What must be equal for two points to share a compiled program."""
-    traced = {setting.name for setting in recipe.settings if setting.traced}
-    return (tuple(item for item in point.algorithm.items() if item[0] not in traced), tuple(point.problem.items()))
-
-
-def _names(settings: Sequence[Any]) -> str:
-    return ", ".join(setting.name for setting in settings)
-
-
 def _offset(progress: Progress, before: int, whole: int) -> Progress:
     return lambda done, total: progress(before + done, whole)
+
+
+def _usual_rounds(problem: Definition) -> int:
+    """USUAL_ROUNDS, or the rows of a data set if they are fewer."""
+    return min(USUAL_ROUNDS, build_problem(problem, {}).limit or USUAL_ROUNDS) if problem.shared else USUAL_ROUNDS
 
 
 def _read_count(name: str, value: Any) -> int:

@@ -3,19 +3,21 @@
 import hashlib
 import os
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
-from typing import Any, NamedTuple
-from zipfile import BadZipFile
+from typing import NamedTuple
 
 import numpy as np
 
 from neuralucb.files import write_whole
+from neuralucb.problems.tables import Table, read_table
 
-__all__ = ["BUNDLED", "SETS", "DataSet", "data_folder", "fetch", "load", "load_file"]
+__all__ = ["ALIASES", "BUNDLED", "SETS", "DataSet", "data_folder", "data_path", "fetch", "find_set", "load"]
 
 
 class DataSet(NamedTuple):
@@ -39,7 +41,10 @@ SETS = {
     )
 }
 """Table 1. The paper's 8 attributes of statlog leave one of shuttle's 9 out and do not say which. OpenML's mnist has
-70 000 rows, the test set included."""
+70 000 rows, the test set included and last; the first 60 000 are kept."""
+
+ALIASES = {"statlog": "shuttle"}
+"""the paper's names"""
 
 BUNDLED = {"digits": "load_digits", "wine": "load_wine", "breast-cancer": "load_breast_cancer", "iris": "load_iris"}
 """Sets that scikit-learn brings along: no download."""
@@ -52,38 +57,30 @@ def data_folder() -> Path:
     return Path(own) if own else cache / "neuralucb" / "data"
 
 
-def load(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and labels of a data set by name."""
+def load(name: str) -> Table:
+    """A data set by name."""
     if name in BUNDLED:
         return _bundled(name)
-    path = data_folder() / f"{name}.npz"
+    path = data_path(name)
     if not path.exists():
         raise ValueError(
             f"data set {name} is not there; `neuralucb data fetch {name}` downloads it, or put {path} there, "
             "a NumPy file with the keys X and y. NEURALUCB_DATA names another folder."
         )
-    return load_file(path, None)
+    return read_table(path, None)
 
 
-def load_file(path: Path, label: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and labels of a file: .npz with X and y, or .csv or .parquet with a column of labels."""
-    try:
-        if path.suffix == ".npz":
-            return _read_npz(path)
-        if path.suffix == ".csv":
-            names, columns = _read_csv(path)
-        elif path.suffix == ".parquet":
-            names, columns = _read_parquet(path)
-        else:
-            raise ValueError(f"data must be a file .npz, .csv or .parquet, got {path}.")
-    except (OSError, EOFError, KeyError, UnicodeDecodeError) as problem:
-        raise ValueError(f"{path} cannot be read: {problem}.") from None
-    if label not in names:
-        raise ValueError(f"label must name a column of {path.name}, got {label!r}; it has: {', '.join(names)}.")
-    features = [_encode(name, column) for name, column in zip(names, columns, strict=True) if name != label]
-    if not features:
-        raise ValueError(f"{path.name} has no column but the label.")
-    return np.concatenate(features, axis=1), np.asarray(columns[names.index(label)])
+def data_path(name: str) -> Path:
+    """Where a data set of Table 1 is, or would be."""
+    return data_folder() / f"{find_set(name).name}.npz"
+
+
+def find_set(name: str) -> DataSet:
+    """The data set of that name, or of the paper's name for it; an unknown one lists the known."""
+    known = ALIASES.get(name, name)
+    if known not in SETS:
+        raise ValueError(f"data set {name!r} is not known; known: {', '.join([*SETS, *ALIASES])}.")
+    return SETS[known]
 
 
 def fetch(name: str, progress: Callable[[int], None] | None = None) -> Path:
@@ -91,10 +88,14 @@ def fetch(name: str, progress: Callable[[int], None] | None = None) -> Path:
 
     progress  is told the bytes downloaded so far, several times a second.
     """
-    if name not in SETS:
-        raise ValueError(f"data set {name!r} is not known; known: {', '.join(SETS)}.")
-    expected, folder = SETS[name], data_folder()
-    path = folder / f"{name}.npz"
+    expected, path = find_set(name), data_path(name)
+    by_hand = f"put {path} there by hand, a NumPy file with the keys X and y"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=path.parent):
+            pass  # before the download, not after it
+    except OSError as problem:
+        raise ValueError(f"{path.parent} cannot be written ({problem.strerror}); set NEURALUCB_DATA.") from None
     try:
         from sklearn.datasets import fetch_openml
 
@@ -105,14 +106,17 @@ def fetch(name: str, progress: Callable[[int], None] | None = None) -> Path:
             )
     except ImportError:
         raise ValueError("fetching needs scikit-learn: pip install 'neuralucb[experiments]'.") from None
-    except (OSError, ValueError) as problem:
-        raise ValueError(
-            f"{name} could not be downloaded ({problem}); put {path} there by hand, a NumPy file with the keys X and y."
-        ) from None
+    except (OSError, ValueError, EOFError, HTTPException, zlib.error) as problem:
+        raise ValueError(f"{name} could not be downloaded ({problem or type(problem).__name__}); {by_hand}.") from None
     X, y = np.asarray(X, np.float32), np.unique(np.asarray(y), return_inverse=True)[1]
-    if X.shape[0] < expected.rows or X.shape[1] != expected.features or len(np.unique(y)) != expected.classes:
+    if expected.name == "mnist":
+        X, y = X[: expected.rows], y[: expected.rows]  # the test set comes after the training set
+    found = (*X.shape, len(np.unique(y)))
+    if found != (expected.rows, expected.features, expected.classes) or not np.isfinite(X).all():
         raise ValueError(
-            f"{name} as downloaded has shape {X.shape} and {len(np.unique(y))} classes, not those of {expected}."
+            f"{name} as downloaded has {found[0]} rows, {found[1]} features and {found[2]} classes, or values that are "
+            f"not finite; Table 1 has {expected.rows}, {expected.features} and {expected.classes}. Nothing was kept; "
+            f"{by_hand}."
         )
     write_whole(path, lambda part: _save(part, X, y))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -151,61 +155,10 @@ def _bytes_in(folder: Path) -> int:
     return total
 
 
-def _bundled(name: str) -> tuple[np.ndarray, np.ndarray]:
+def _bundled(name: str) -> Table:
     try:
         from sklearn import datasets
     except ImportError:
         raise ValueError(f"{name} comes with scikit-learn: pip install 'neuralucb[experiments]'.") from None
     X, y = getattr(datasets, BUNDLED[name])(return_X_y=True)
-    return X, y
-
-
-def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            if "X" in file and "y" in file:
-                return file["X"], file["y"]
-            keys = ", ".join(file) or "none"
-    except (ValueError, BadZipFile, AttributeError):
-        raise ValueError(f"{path} cannot be read: it is not a NumPy file of plain arrays, or it is damaged.") from None
-    raise ValueError(f"{path} must have the keys X and y, got {keys}.")
-
-
-def _read_csv(path: Path) -> tuple[list[str], list[np.ndarray]]:
-    import csv
-
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file))
-    if len(rows) < 2:
-        raise ValueError(f"{path} must have a line of names and lines of values, got {len(rows)} lines.")
-    for number, row in enumerate(rows, start=1):
-        if len(row) != len(rows[0]):
-            raise ValueError(f"{path} line {number} has {len(row)} values, the first has {len(rows[0])}.")
-    return rows[0], [np.asarray(column) for column in zip(*rows[1:], strict=True)]
-
-
-def _read_parquet(path: Path) -> tuple[list[str], list[np.ndarray]]:
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError:
-        raise ValueError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
-    try:
-        table = parquet.read_table(path)
-    except ArrowException:
-        raise ValueError(f"{path} cannot be read: it is not a Parquet file, or it is damaged.") from None
-    return table.column_names, [np.asarray(column.to_numpy()) for column in table.columns]
-
-
-def _encode(name: str, column: np.ndarray) -> np.ndarray:
-    """A column as numbers [rows, 1], or, where it has words, as one-hot [rows, words]; a missing value is refused."""
-    if column.dtype.kind in "biuf":
-        return column.astype(np.float64)[:, None]
-    words: Any = column.astype(str)
-    missing = np.flatnonzero(np.isin(words, ("", "None", "nan", "NaN", "NA", "?")))
-    if missing.size:
-        raise ValueError(f"column {name} has a missing value in row {missing[0]}; fill or drop it.")
-    try:
-        return words.astype(np.float64)[:, None]
-    except ValueError:
-        kinds, codes = np.unique(words, return_inverse=True)
-        return np.eye(len(kinds))[codes]
+    return Table(name, [str(column) for column in range(X.shape[1])], list(X.T), y)

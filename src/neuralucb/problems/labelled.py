@@ -9,6 +9,7 @@ from jax import random
 
 from neuralucb.policy import Slot
 from neuralucb.problems.contract import Problem, Round
+from neuralucb.problems.tables import is_missing
 
 __all__ = ["SCALINGS", "labelled", "scale_rows"]
 
@@ -35,7 +36,13 @@ def labelled(
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y must have at least 2 classes, or there is nothing to choose, got {classes.tolist()}.")
-    data = (scale_rows(rows, scaling, intercept=intercept), codes.astype(np.int32))
+    if len(classes) > max(2, len(labels) // 2):
+        raise ValueError(f"y must be classes, got {len(classes)} different values in {len(labels)} rows; group them.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = scale_rows(rows, scaling, intercept=intercept)
+    if not np.isfinite(scaled).all() or (rows.any() and not scaled.any()):
+        raise ValueError(f"X must be of a size that can be scaled, got values up to {np.abs(rows).max():g}.")
+    data = (scaled, codes.astype(np.int32))
     (count, dim), arms = data[0].shape, len(classes)
 
     def init(key: jax.Array, data: Any) -> jax.Array:
@@ -55,8 +62,9 @@ def scale_rows(rows: np.ndarray, scaling: str, *, intercept: bool = False) -> np
     if scaling not in SCALINGS:
         raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
     if scaling == "standard":
-        deviation = rows.std(axis=0)
-        rows = (rows - rows.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+        constant = rows.max(axis=0) == rows.min(axis=0)  # its deviation need not round to 0
+        deviation = np.where(constant, 1, rows.std(axis=0))
+        rows = np.where(constant, 0, (rows - rows.mean(axis=0)) / np.where(deviation > 0, deviation, 1))
     if intercept:
         rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
     if scaling == "none":
@@ -66,7 +74,10 @@ def scale_rows(rows: np.ndarray, scaling: str, *, intercept: bool = False) -> np
 
 
 def _check(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    rows, labels = np.asarray(X), np.asarray(y)
+    try:
+        rows, labels = np.asarray(X), np.asarray(y)
+    except ValueError as problem:
+        raise ValueError(f"X and y must be arrays: {problem}.") from None
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
         raise ValueError(f"X must be a table of at least 2 rows and 1 column, got shape {rows.shape}.")
     if labels.shape != (rows.shape[0],):
@@ -77,6 +88,7 @@ def _check(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     if not np.isfinite(rows).all():
         row, column = np.argwhere(~np.isfinite(rows))[0]
         raise ValueError(f"X must be finite, got {rows[row, column]} in row {row}, column {column}; fill or drop it.")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError(f"y must not have missing labels, got one in row {np.argwhere(~np.isfinite(labels))[0][0]}.")
-    return rows, labels
+    missing = np.flatnonzero(is_missing(labels))
+    if missing.size:
+        raise ValueError(f"y must not have missing labels, got one in row {missing[0]}.")
+    return rows, labels.astype(str) if labels.dtype.kind == "O" else labels

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from neuralucb.problems.contract import Problem
-from neuralucb.problems.data import BUNDLED, SETS, data_folder, load, load_file
+from neuralucb.problems.data import ALIASES, BUNDLED, SETS, data_folder, load
 from neuralucb.problems.labelled import SCALINGS, labelled
 from neuralucb.problems.synthetic import synthetic
+from neuralucb.problems.tables import Table, read_table
 from neuralucb.settings import Setting, choice, flag, integer, number, read_settings
 
 __all__ = ["PROBLEMS", "Definition", "build_problem", "find_problem", "from_file"]
@@ -23,6 +24,8 @@ class Definition(NamedTuple):
     make: Callable[..., Problem]
     shared: bool = False
     """whether its arms share one context"""
+    given: bool = False
+    """whether it came ready made, and has no settings any more"""
 
 
 SYNTHETIC = (
@@ -41,41 +44,23 @@ PROBLEMS: dict[str, Definition] = {
 }
 
 
-def _read_columns(value: Any) -> str:
-    """Column numbers with + between, or none; kept as text, so that settings stay plain data."""
-    parts = str(value).split("+")
-    if value != "none" and not all(part.isdecimal() for part in parts):
-        raise ValueError("must be column numbers from 0, with + between, or none")
-    return str(value)
-
-
 LABELLED = (
-    choice("scaling", "", "standard", "of the rows", options=SCALINGS)._replace(name="input_scaling"),
+    choice("input_scaling", "", "standard", "of the rows", options=SCALINGS),
     flag("intercept", "", False, "a column of ones"),
-    Setting(
-        "drop", "", "none", "columns to leave out", "numbers from 0, with + between, or none", _read_columns, False
-    ),
+    Setting("drop", "", "none", "columns to leave out", "names with + between, or none", str, False),
     flag("repeat", "", False, "begin again after the last row"),
 )
 
 
+def _play(table: Table, name: str, *, input_scaling: str, intercept: bool, drop: str, repeat: bool) -> Problem:
+    rows = table.rows(drop)
+    return labelled(rows, table.labels, scaling=input_scaling, intercept=intercept, repeat=repeat, name=name)
+
+
 @lru_cache(maxsize=4)
-def _from_data(name: str, folder: Path, *, input_scaling: str, intercept: bool, drop: str, repeat: bool) -> Problem:
-    """A grid asks for the same data set again and again."""
-    rows, labels = load(name)
-    return labelled(
-        _without(rows, drop, name), labels, scaling=input_scaling, intercept=intercept, repeat=repeat, name=name
-    )
-
-
-def _without(rows: Any, drop: str, name: str) -> Any:
-    """The columns that are not dropped."""
-    gone = {int(part) for part in drop.split("+")} if drop != "none" else set()
-    if gone and max(gone) >= rows.shape[1]:
-        raise ValueError(f"drop must name columns from 0 to {rows.shape[1] - 1} of {name}, got {drop}.")
-    if len(gone) == rows.shape[1]:
-        raise ValueError(f"drop must leave at least one column of {name}, got {drop}.")
-    return rows[:, [column for column in range(rows.shape[1]) if column not in gone]] if gone else rows
+def _from_data(name: str, folder: Path, **settings: Any) -> Problem:
+    """A grid asks for the same data set again and again. The folder is only there to tell two apart."""
+    return _play(load(name), name, **settings)
 
 
 def _maker(name: str) -> Callable[..., Problem]:
@@ -92,7 +77,7 @@ PROBLEMS |= {
     )
     for each in SETS.values()
 }
-PROBLEMS["statlog"] = PROBLEMS["shuttle"]._replace(summary="the paper's name for shuttle")
+PROBLEMS |= {alias: PROBLEMS[name]._replace(summary=f"the paper's name for {name}") for alias, name in ALIASES.items()}
 PROBLEMS |= {
     name: Definition(name, "bundled with scikit-learn, no download", LABELLED, _maker(name), shared=True)
     for name in BUNDLED
@@ -101,14 +86,8 @@ PROBLEMS |= {
 
 def from_file(path: Path, label: str | None) -> Definition:
     """A file of the user's as a problem, under the file's name."""
-    rows, labels = load_file(path, label)
-    name = path.stem
-
-    def make(*, input_scaling: str, intercept: bool, drop: str, repeat: bool) -> Problem:
-        kept = _without(rows, drop, name)
-        return labelled(kept, labels, scaling=input_scaling, intercept=intercept, repeat=repeat, name=name)
-
-    return Definition(name, f"from {path.name}", LABELLED, make, shared=True)
+    table = read_table(path, label)
+    return Definition(path.stem, f"from {path.name}", LABELLED, partial(_play, table, path.stem), shared=True)
 
 
 def find_problem(problem: str | Problem | Definition) -> Definition:
@@ -116,7 +95,7 @@ def find_problem(problem: str | Problem | Definition) -> Definition:
     if isinstance(problem, Definition):
         return problem
     if isinstance(problem, Problem):
-        return Definition(problem.name, "given as it is", (), lambda: problem, problem.shared)
+        return Definition(problem.name, "given as it is", (), lambda: problem, problem.shared, given=True)
     if problem not in PROBLEMS:
         raise ValueError(f"problem {problem!r} is not known; known: {', '.join(PROBLEMS)}.")
     return PROBLEMS[problem]

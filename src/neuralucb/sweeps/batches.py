@@ -13,8 +13,8 @@ import jax
 import numpy as np
 
 from neuralucb.algorithms import find_algorithm
+from neuralucb.experiments.points import find_bundle, read_point, shape_of
 from neuralucb.experiments.program import Lanes, Program, Progress
-from neuralucb.experiments.running import find_bundle, read_point, shape_of
 from neuralucb.problems import find_problem
 from neuralucb.sweeps.spec import Sweep
 

@@ -116,7 +116,7 @@ class _Reader:
             Part(
                 algorithm,
                 problem,
-                self._grid(grid, algorithm, problem, settings, index),
+                self._grid(grid, algorithm, problem, settings, algorithms, index),
                 self._shared(settings, algorithm, problem, algorithms, index),
                 **{key: None if value is None else str(value) for key, value in common.items()},
             )
@@ -134,7 +134,9 @@ class _Reader:
             raise self._wrong(key, index, f"must be a list of names, got {names!r}")
         return names
 
-    def _grid(self, grid: Any, algorithm: str, problem: str, fixed: Mapping[str, Any], index: int) -> dict[str, Any]:
+    def _grid(
+        self, grid: Any, algorithm: str, problem: str, fixed: Mapping[str, Any], algorithms: Sequence[str], index: int
+    ) -> dict[str, Any]:
         if grid == "paper":
             return {name: values for name, values in paper_grid(algorithm).items() if name not in fixed}
         for name, values in grid.items():
@@ -142,7 +144,7 @@ class _Reader:
                 raise self._wrong(name, index, f"must be a list of values, got {values!r}")
             if name in fixed:
                 raise self._wrong(name, index, "stands in both grid and settings")
-        return self._shared(grid, algorithm, problem, [algorithm], index)
+        return self._shared(grid, algorithm, problem, algorithms, index)
 
     def _shared(
         self, given: Mapping[str, Any], algorithm: str, problem: str, algorithms: Sequence[str], index: int
@@ -172,6 +174,6 @@ class _Reader:
                 seen += 1
                 place = number if seen == index else place
             here = seen == index if index is not None else True
-            if here and re.match(rf"""\s*(\[+\s*runs\.)?["']?{re.escape(key)}["']?\s*(=|\]|\.)""", line):
+            if here and re.search(rf"""(^|[\s\[{{,.])["']?{re.escape(key)}["']?\s*[=\]]""", line):
                 return number
         return place or max(1, len(self.lines))
