@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -104,7 +105,7 @@ def test_a_bad_toml_names_line_and_key(tmp_path, old, new, message):
 
 def test_bad_values_are_refused_before_anything_runs(tmp_path):
     (tmp_path / "bad.toml").write_text(TINY.replace("[0.01, 1.0]", "[0.01, -1.0]"))
-    with pytest.raises(ValueError, match="exploration must be a number"):
+    with pytest.raises(ValueError, match=r"exploration \(α\) must be a number"):
         prepare(read_sweep(tmp_path / "bad.toml"), tmp_path / "out", device="cpu", workers=1, engine="local")
     assert not (tmp_path / "out").exists()
 
@@ -146,9 +147,7 @@ def test_a_sweep_gives_what_run_gives_and_its_report(tmp_path):
         np.testing.assert_allclose(curve, alone.regret[seed], rtol=1e-5)
     assert "9 of 9" in page
     assert page.count("<svg") == 2
-    assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
-        "http://creativecommons.org", ""
-    )
+    assert not re.search(r"(src|href)=[\"']?http", page)  # nothing is fetched from elsewhere
     assert {path.suffix for path in (tmp_path / "out" / "figures").iterdir()} == {".svg", ".pdf", ".png"}
     assert "lin-ucb" in (tmp_path / "out" / "best.md").read_text()
 
@@ -198,7 +197,7 @@ def test_a_batch_that_fails_is_noted_and_the_others_go_on(tmp_path, monkeypatch)
     monkeypatch.setattr(local, "run_batch", sound)
     page = run_tiny(tmp_path / "out").read_text()
     assert "no luck" not in page
-    assert "missing." not in page
+    assert "Incomplete" not in page
 
 
 def test_a_full_disk_stops_with_what_is_safe(tmp_path, monkeypatch):
@@ -282,26 +281,26 @@ def test_a_setting_with_missing_runs_cannot_win(tmp_path):
 
 def command(*arguments, cwd):
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "XDG_CACHE_HOME": str(cwd / "cache")}
-    return subprocess.Popen(
-        [sys.executable, "-m", "neuralucb.cli", *arguments], cwd=cwd, env=environment, stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )  # fmt: skip
+    with (cwd / "log").open("w") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "neuralucb.cli", *arguments], cwd=cwd, env=environment, stdout=log, stderr=log
+        )
+
+
+def succeeds(*arguments, cwd):
+    assert command(*arguments, cwd=cwd).wait(timeout=900) == 0, (cwd / "log").read_text()
 
 
 def kill_and_resume(tmp_path, arguments, times, longest):
     """Kill a command at random moments, then let it end; an uninterrupted one must give the same numbers."""
-    whole = command(*arguments, "--out", "whole", cwd=tmp_path)
-    assert whole.wait(timeout=900) == 0, whole.stderr.read().decode()
+    succeeds(*arguments, "--out", "whole", cwd=tmp_path)
     generator = np.random.default_rng(8)
     for _ in range(times):
         victim = command(*arguments, "--out", "killed", cwd=tmp_path)
         time.sleep(generator.uniform(1, longest))
         victim.send_signal(signal.SIGKILL)
         victim.wait()
-    if not (tmp_path / "killed" / "sweep.json").exists():
-        command(*arguments, "--out", "killed", cwd=tmp_path).wait()
-    last = command("resume", "killed", cwd=tmp_path)
-    assert last.wait(timeout=900) == 0, last.stderr.read().decode()
+    succeeds(*arguments, "--out", "killed", cwd=tmp_path)
     assert {path.name for path in (tmp_path / "killed" / "runs").glob("*.parquet")} == {
         path.name for path in (tmp_path / "whole" / "runs").glob("*.parquet")
     }
@@ -357,6 +356,7 @@ def test_the_page_looks_right_in_a_browser(tmp_path, width, height):
 # a cluster, one of whose nodes is lost
 
 
+@pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_a_lost_node_costs_its_batch_and_no_more(tmp_path):
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster

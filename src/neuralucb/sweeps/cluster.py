@@ -1,5 +1,6 @@
 """The Ray engine: the same batches on a cluster, one task each. Needs the extra `ray`."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,9 @@ def run_on_cluster(batches: Sequence[Batch], store: Store, tell: Listener, *, ad
     except ImportError:
         raise ValueError("engine=ray needs Ray: pip install 'neuralucb[ray]'.") from None
     if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False, include_dashboard=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # JAX warns of the fork with which Ray starts its own processes
+            ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level="ERROR")
     needs: dict[str, Any] = {"num_gpus": 1} if gpu else {"num_cpus": 1}
     task = ray.remote(max_retries=RETRIES, **needs)(_work)
     running = {task.remote(batch, gpu): batch for batch in batches}
