@@ -4,8 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from neuralucb.algorithms import ALGORITHMS
+from neuralucb.sweeps.engine import prepare, run_sweep
+from neuralucb.sweeps.spec import read_sweep
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -25,15 +28,29 @@ def known_algorithms():
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__example__"}
+    for number, block in enumerate(re.findall(r"```toml\n(.*?)```", page.read_text(), flags=re.DOTALL)):
+        (tmp_path / "mine.toml").write_text(block)
+        job = prepare(
+            read_sweep(tmp_path / "mine.toml"), Path(f"mine{number or ''}"), device="cpu", workers=1, engine="local"
+        )
+        run_sweep(job, Console(quiet=True), address=None, command="")
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL):
         exec(compile(block, str(page), "exec"), names)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+    for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text()):
         if not target.startswith("http"):
-            assert (page.parent / target).exists(), target
+            path = page.parent / target if target else page
+            assert path.exists(), target
+            assert not anchor or anchor in anchors(path), f"{target}#{anchor}"
+
+
+def anchors(page):
+    """The headings of a page, as links name them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
 def test_every_setting_is_in_the_dictionary():

@@ -57,6 +57,19 @@ def test_a_seed_gives_the_same_run_in_any_company(monkeypatch, group):
     assert len({tuple(row) for row in result.regret}) == 5
 
 
+def test_lanes_that_do_not_fit_go_one_after_the_other(monkeypatch):
+    expected = run("lin-ucb", "h1", rounds=20, seeds=4, dim=4).regret
+    monkeypatch.setattr(program, "_group", lambda lanes, lane_bytes: (lanes, 1))
+    groups = []
+    compiled = program.Program._compile
+    monkeypatch.setattr(
+        program.Program, "_compile", lambda self, *a: (groups.append(self.group), compiled(self, *a))[1]
+    )
+    monkeypatch.setattr(program, "available_bytes", lambda: 1)
+    assert_allclose(run("lin-ucb", "h1", rounds=20, seeds=4, dim=4).regret, expected, rtol=1e-5, atol=1e-6)
+    assert groups == [4, 2, 1]
+
+
 def test_progress_counts_up_to_the_end():
     seen = []
     run("neural-ucb", "h1", seeds=3, progress=lambda done, whole: seen.append((done, whole)), **TINY)

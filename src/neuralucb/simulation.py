@@ -108,7 +108,7 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         belief = policy.observe(state.belief, context, reward)
         row = jnp.minimum(rows[index] + t - starts[index], lasts[index])  # where rounds are forgotten, the next is put
         history = append(History(state.contexts, state.rewards, row, t), context, reward)
-        regret = now.expected.max() - now.expected[choice.arm]
+        regret = jnp.maximum(now.expected.max() - now.expected[choice.arm], 0)  # compiled apart they may round apart
         trace = state.trace._replace(
             arm=state.trace.arm.at[t].set(choice.arm), regret=state.trace.regret.at[t].set(regret)
         )

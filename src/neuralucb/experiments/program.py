@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from neuralucb.algorithms import Algorithm, Task
-from neuralucb.memory import require_memory
+from neuralucb.memory import available_bytes, require_memory
 from neuralucb.problems import Problem, reveal
 from neuralucb.schedules import read_schedule
 from neuralucb.simulation import Simulation, State, Trace, prepare
@@ -75,21 +75,29 @@ class Program:
             lane_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shape))
             self.group, self.workers = _group(len(lanes.seeds), lane_bytes)
             require_memory(
-                lane_bytes * self.group * self.workers,
-                what=f"{algorithm.name}, {self.group * self.workers} lanes of {lane_bytes / 1e6:.1f} MB at a time,",
+                lane_bytes * self.workers,
+                what=f"{algorithm.name}, {self.workers} lanes of {lane_bytes / 1e6:.1f} MB at a time,",
                 cure="take fewer rounds or seeds, a smaller network, or design='diagonal' where there is one",
             )
-            group = lanes.take(np.arange(self.group) % len(lanes.seeds))
-            start = _side_by_side(begin, (None, 0, 0), self.group)
-            self.begin = jax.jit(start).lower(self.data, group.seeds, group.numbers).compile()
-            state = jax.eval_shape(start, self.data, group.seeds, group.numbers)
-            at = np.int32(0)
-            batched = _side_by_side(advance, (None, 0, 0, 0, None, None), self.group)
-            self.advance = (
-                jax.jit(batched, donate_argnums=3).lower(self.data, group.seeds, group.numbers, state, at, at).compile()
-            )
+            while True:
+                self.begin, self.advance = self._compile(begin, advance, lanes)
+                if self.group == 1 or _needed(self.advance) * self.workers <= available_bytes():
+                    break
+                self.group = -(-self.group // 2)  # measured, not guessed: what the compiler asks for
             self.ends = simulation({name: values[0] for name, values in lanes.numbers.items()}).ends
         self.compile_seconds = time.perf_counter() - started
+
+    def _compile(self, begin: Callable[..., State], advance: Callable[..., State], lanes: Lanes) -> tuple[Any, Any]:
+        """Both functions, for groups of the present size."""
+        group = lanes.take(np.arange(self.group) % len(lanes.seeds))
+        start = _side_by_side(begin, (None, 0, 0), self.group)
+        state = jax.eval_shape(start, self.data, group.seeds, group.numbers)
+        going_on = _side_by_side(advance, (None, 0, 0, 0, None, None), self.group)
+        at = np.int32(0)
+        return (
+            jax.jit(start).lower(self.data, group.seeds, group.numbers).compile(),
+            jax.jit(going_on, donate_argnums=3).lower(self.data, group.seeds, group.numbers, state, at, at).compile(),
+        )
 
     def run(self, lanes: Lanes, progress: Progress | None) -> tuple[np.ndarray, np.ndarray]:
         """Cumulative regret [lanes, rounds] in float64, and the round of divergence [lanes]."""
@@ -150,6 +158,12 @@ def _side_by_side(function: Callable[..., Any], axes: tuple[int | None, ...], la
         return jax.tree.map(lambda leaf: leaf[None], function(*bare))
 
     return alone
+
+
+def _needed(compiled: Any) -> int:
+    """Bytes that a compiled call asks for beside its arguments that are there already."""
+    asked = compiled.memory_analysis()
+    return 0 if asked is None else int(asked.temp_size_in_bytes + asked.output_size_in_bytes)
 
 
 def _group(lanes: int, lane_bytes: int) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """The Ray engine: the same batches on a cluster, one task each. Needs the extra `ray`."""
 
+import logging
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +27,7 @@ def run_on_cluster(batches: Sequence[Batch], store: Store, tell: Listener, *, ad
     if not ray.is_initialized():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # JAX warns of the fork with which Ray starts its own processes
-            ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level="ERROR")
+            ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
     needs: dict[str, Any] = {"num_gpus": 1} if gpu else {"num_cpus": 1}
     task = ray.remote(max_retries=RETRIES, **needs)(_work)
     running = {task.remote(batch, gpu): batch for batch in batches}
