@@ -300,7 +300,8 @@ def kill_and_resume(tmp_path, arguments, times, longest):
         time.sleep(generator.uniform(1, longest))
         victim.send_signal(signal.SIGKILL)
         victim.wait()
-    succeeds(*arguments, "--out", "killed", cwd=tmp_path)
+    two = [command(*arguments, "--out", "killed", cwd=tmp_path) for _ in range(2)]  # side by side on one folder
+    assert [each.wait(timeout=900) for each in two] == [0, 0], (tmp_path / "log").read_text()
     assert {path.name for path in (tmp_path / "killed" / "runs").glob("*.parquet")} == {
         path.name for path in (tmp_path / "whole" / "runs").glob("*.parquet")
     }
@@ -311,6 +312,16 @@ def kill_and_resume(tmp_path, arguments, times, longest):
 def test_what_is_killed_goes_on_and_ends_as_if_nothing_had_happened(tmp_path):
     (tmp_path / "tiny.toml").write_text(TINY.replace("rounds = 30", "rounds = 3000"))
     kill_and_resume(tmp_path, ["sweep", "tiny.toml", "--workers", "2"], times=4, longest=10)
+
+
+def test_smoke_ends_in_a_report(tmp_path):
+    succeeds("reproduce", "figure1", "--scale", "smoke", "--out", "smoke", cwd=tmp_path)
+    page = (tmp_path / "smoke" / "report.html").read_text()
+    assert "78 of 78" in page
+    assert len(numbers(tmp_path / "smoke")) == 78
+    assert {path.name for path in (tmp_path / "smoke" / "figures").glob("regret.*")} == {
+        "regret.svg", "regret.pdf", "regret.png",
+    }  # fmt: skip
 
 
 @pytest.mark.slow

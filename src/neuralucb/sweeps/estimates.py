@@ -33,12 +33,12 @@ class Cost(NamedTuple):
 def estimate(batches: Sequence[Batch], *, workers: int, gpu: bool) -> Cost:
     """Seconds in all, and the memory of the largest batch."""
     seconds, largest = 0.0, 0
-    shapes: set[Any] = set()
+    shapes: dict[Any, tuple[float, int]] = {}
     for batch in batches:
-        lane, memory = _lane(batch, gpu)
+        shape = (batch.algorithm, batch.problem, str(batch.world), batch.rounds, batch.schedule)
+        lane, memory = shapes[shape] if shape in shapes else shapes.setdefault(shape, _lane(batch, gpu))
         seconds += lane if gpu else lane * len(batch.runs)
         largest = max(largest, memory * (len(batch.runs) if gpu else 1))
-        shapes.add((batch.algorithm, batch.problem, str(batch.world), batch.rounds, batch.schedule))
     return Cost((seconds + COMPILING * len(shapes)) / workers, largest)
 
 
