@@ -50,7 +50,7 @@ def test_a_grid_of_shapes_compiles_once_a_shape_and_keeps_its_order(compilations
 
 @pytest.mark.parametrize("group", [1, 2, 3, 5])
 def test_a_seed_gives_the_same_run_in_any_company(monkeypatch, group):
-    monkeypatch.setattr(program, "_group", lambda lanes, lane_bytes: (group, 2))
+    monkeypatch.setattr(program, "_group", lambda lanes, lane_bytes, threads: (group, 2))
     result = run("lin-ucb", "h3", rounds=40, seeds=5, dim=4)
     alone = run("lin-ucb", "h3", rounds=40, seeds=[3], dim=4)
     assert_allclose(result.regret[3], alone.regret[0], rtol=1e-5)
@@ -59,7 +59,7 @@ def test_a_seed_gives_the_same_run_in_any_company(monkeypatch, group):
 
 def test_lanes_that_do_not_fit_go_one_after_the_other(monkeypatch):
     expected = run("lin-ucb", "h1", rounds=20, seeds=4, dim=4).regret
-    monkeypatch.setattr(program, "_group", lambda lanes, lane_bytes: (lanes, 1))
+    monkeypatch.setattr(program, "_group", lambda lanes, lane_bytes, threads: (lanes, 1))
     groups = []
     compiled = program.Program._compile
     monkeypatch.setattr(

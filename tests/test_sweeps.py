@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pytest
 from pyarrow import dataset
 
 from neuralucb import run
+from neuralucb.sweeps import spec
 from neuralucb.sweeps.batches import Outcome, make_batches
 from neuralucb.sweeps.engine import prepare, run_sweep
 from neuralucb.sweeps.paper import FIGURES, SCALES, paper_sweep
@@ -53,7 +55,8 @@ class Nobody:
 
 def run_tiny(folder, sweep=None, workers=1):
     job = prepare(sweep or tiny(), folder, device="cpu", workers=workers, engine="local")
-    return run_sweep(job, Nobody(), address=None, command="neuralucb resume here")
+    report, _ = run_sweep(job, Nobody(), address=None, command="neuralucb resume here")
+    return report
 
 
 def numbers(folder):
@@ -95,19 +98,22 @@ def test_a_sweep_is_read_from_toml(tmp_path):
         ("{ dim = 4 }", "{ dim = 4, exploration = 1 }", "exploration stands in both grid and settings"),
         ("{ dim = 4 }", '"much"', "line 10: settings must be a table"),
         ("[[runs]]", "[run]", "line 6: run is not known here"),
+        ("[0.01, 1.0]", "[0.01, -1.0]", r"line 9: exploration is wrong: exploration \(α\) must be a number"),
+        ("[0.01, 1.0]", "[1, 1.0]", "line 9: exploration has a value twice"),
+        ("exploration = [0.01, 1.0]", "dim = [4, 8]", "line 9: dim stands in both|dim is the problem's"),
+        ("rounds = 30", 'schedule = "nope"', "line .*: schedule is wrong"),
+        ("rounds = 30", 'preset = "nope"', "line .*: preset is wrong: preset 'nope' is not known"),
+        ("rounds = 30", "rounds = 3000000000", "line 3: rounds must be below"),
+        ("seeds = 3", "seeds = [true, false]", "line 4: seeds must be"),
+        ('"lin-ucb", "uniform"', '"lin-ucb", "lin-ucb"', "line 7: algorithms has lin-ucb on h1 a second time"),
+        ('name = "tiny"', 'name = "../x"', "line 2: name must be a word or two"),
+        ("rounds = 30", "# round = 5\nround = 30", "line 4: round is not known"),
     ],
 )
 def test_a_bad_toml_names_line_and_key(tmp_path, old, new, message):
     (tmp_path / "bad.toml").write_text(TINY.replace(old, new))
     with pytest.raises(ValueError, match=message):
         read_sweep(tmp_path / "bad.toml")
-
-
-def test_bad_values_are_refused_before_anything_runs(tmp_path):
-    (tmp_path / "bad.toml").write_text(TINY.replace("[0.01, 1.0]", "[0.01, -1.0]"))
-    with pytest.raises(ValueError, match=r"exploration \(α\) must be a number"):
-        prepare(read_sweep(tmp_path / "bad.toml"), tmp_path / "out", device="cpu", workers=1, engine="local")
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -200,6 +206,70 @@ def test_a_batch_that_fails_is_noted_and_the_others_go_on(tmp_path, monkeypatch)
     assert "Incomplete" not in page
 
 
+def test_a_process_that_dies_costs_its_batch_and_no_other(tmp_path):
+    """A batch that kills its process every time is given up; the one beside it is not."""
+    code = """
+import os
+from neuralucb.sweeps import local
+sound = local.run_batch
+def run_batch(batch, progress=None):
+    if batch.algorithm == "uniform":
+        os._exit(9)
+    return sound(batch, progress)
+local.run_batch = run_batch
+"""
+    (tmp_path / "sitecustomize.py").write_text(code)
+    (tmp_path / "tiny.toml").write_text(TINY)
+    ended = command("sweep", "tiny.toml", "--workers", "2", "--out", "out", cwd=tmp_path, path=tmp_path).wait(300)
+    text = (tmp_path / "log").read_text()
+    assert ended == 1, text
+    assert text.count("its process died 2 times") == 2
+    assert {key[0] for key in numbers(tmp_path / "out")} == {"lin-ucb"}
+    assert len(numbers(tmp_path / "out")) == 12
+    succeeds("resume", "out", cwd=tmp_path)
+    assert len(numbers(tmp_path / "out")) == 18
+
+
+def test_an_alias_is_stored_and_found_under_one_name(tmp_path):
+    (tmp_path / "a.toml").write_text(TINY.replace('"h1", "h3"', '"statlog"').replace("settings = { dim = 4 }", ""))
+    assert {part.problem for part in _read_without_data(tmp_path / "a.toml")} == {"shuttle"}
+
+
+def _read_without_data(path):
+    reader = spec._Reader(path, path.read_text())
+    reader._check = lambda *_: None  # the data need not be there
+    return reader.sweep(tomllib.loads(path.read_text())).parts
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"sweep": 5}', '{"sweep": {}, "lanes": 0, "version": "0"}'])
+def test_a_damaged_record_says_so(tmp_path, text):
+    (tmp_path / "sweep.json").write_text(text)
+    with pytest.raises(ValueError, match=r"sweep.json (is damaged|cannot be read)"):
+        Store(tmp_path).sweep()
+
+
+def test_a_damaged_batch_is_named(tmp_path):
+    run_tiny(tmp_path / "out")
+    victim = next(iter((tmp_path / "out" / "runs").iterdir()))
+    victim.write_bytes(victim.read_bytes()[:100])
+    with pytest.raises(ValueError, match=f"{victim.name} is damaged; delete it, then `neuralucb resume"):
+        run_tiny(tmp_path / "out")
+
+
+def test_the_trace_of_a_killed_process_does_not_block_a_folder(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".sweep.json.123.part").touch()
+    run_tiny(tmp_path / "out")
+    with pytest.raises(ValueError, match="could not be written|not empty"):
+        run_tiny(tmp_path / "out" / "sweep.json")
+
+
+def test_a_folder_has_one_owner_even_if_two_come_at_once(tmp_path):
+    Store(tmp_path).open_for(tiny(), 20)
+    with pytest.raises(ValueError, match="begun by another process a moment ago"):
+        Store(tmp_path).open_for(tiny(), 5000)
+
+
 def test_a_full_disk_stops_with_what_is_safe(tmp_path, monkeypatch):
     def full(self, batch, table):
         raise OSError(28, "No space left on device")
@@ -276,11 +346,24 @@ def test_a_setting_with_missing_runs_cannot_win(tmp_path):
     assert "2 of 4" in write_report(store, command="again").read_text()
 
 
+def test_a_setting_that_lacks_a_seed_cannot_win(tmp_path):
+    store = stored(tmp_path, {"lin-ucb": {0.1: [0, 1], 1.0: [4, 2]}}, 2)
+    table = store.read(SCHEMA.names)
+    (path,) = (tmp_path / "runs").iterdir()
+    from pyarrow import parquet
+
+    parquet.write_table(table.filter(pa.compute.greater(table["final_regret"], 0)), path)
+    (contest,) = contests(read_grids(store))
+    assert contest.missing == 1
+    assert contest.grid.settings[contest.best] == {"exploration": 1.0}
+    assert "3 of 4" in write_report(store, command="again").read_text()
+
+
 # a run of its own, killed
 
 
-def command(*arguments, cwd):
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "XDG_CACHE_HOME": str(cwd / "cache")}
+def command(*arguments, cwd, path=""):
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "XDG_CACHE_HOME": str(cwd / "cache"), "PYTHONPATH": str(path)}
     with (cwd / "log").open("w") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "neuralucb.cli", *arguments], cwd=cwd, env=environment, stdout=log, stderr=log

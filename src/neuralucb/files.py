@@ -1,6 +1,7 @@
 """Files written whole or not at all: what has its name is complete, even after a kill."""
 
 import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ __all__ = ["write_whole"]
 def write_whole(path: Path, write: Callable[[Path], Any]) -> Path:
     """Write through a temporary file in the same folder, make it durable, and rename it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
     try:
         write(temporary)
         with temporary.open("rb") as written:

@@ -75,10 +75,12 @@ def reproduce(
     if what in (What.table1, What.all):
         table1()
     figures = list(FIGURES) if what is What.all else [what.value] if what.value in FIGURES else []
+    planned = {}
     for figure in figures:
-        planned = paper_sweep(figure, scale.value)
-        where = Path(planned.name) if folder is None else folder / figure if what is What.all else folder
-        _run(planned, where, engine, device, workers, address, dry_run=dry_run)
+        sweep_of = paper_sweep(figure, scale.value)
+        where = Path(sweep_of.name) if folder is None else folder / figure if what is What.all else folder
+        planned[where] = sweep_of
+    _run(planned, engine, device, workers, address, dry_run=dry_run)
 
 
 def sweep(
@@ -94,7 +96,7 @@ def sweep(
     from neuralucb.sweeps.spec import read_sweep
 
     planned = read_sweep(file)
-    _run(planned, folder or Path(planned.name), engine, device, workers, address, dry_run=dry_run)
+    _run({folder or Path(planned.name): planned}, engine, device, workers, address, dry_run=dry_run)
 
 
 def resume(
@@ -107,12 +109,11 @@ def resume(
     """Go on with a sweep that was stopped: only what is missing is run."""
     from neuralucb.sweeps.store import Store
 
-    _run(Store(folder).sweep(), folder, engine, device, workers, address, dry_run=False)
+    _run({folder: Store(folder).sweep()}, engine, device, workers, address, dry_run=False)
 
 
 def _run(
-    planned: "Sweep",
-    folder: Path,
+    planned: dict[Path, "Sweep"],
     engine: Engine,
     device: Device,
     workers: int | None,
@@ -120,12 +121,22 @@ def _run(
     *,
     dry_run: bool,
 ) -> None:
+    """All of them checked before the first is run."""
     from neuralucb.sweeps.engine import prepare, run_sweep
 
-    job = prepare(planned, folder, device=device.value, workers=workers, engine=engine.value)
-    out.print(job.in_words(), highlight=False, soft_wrap=True)
-    if dry_run:
-        return
-    started = time.monotonic()
-    report = run_sweep(job, err, address=address, command=f"neuralucb resume {shlex.quote(str(folder))}")
-    out.print(f"{report}  ({time.monotonic() - started:.0f} s)", highlight=False, soft_wrap=True)
+    jobs = {
+        folder: prepare(sweep, folder, device=device.value, workers=workers, engine=engine.value)
+        for folder, sweep in planned.items()
+    }
+    for job in jobs.values():
+        out.print(job.in_words(), highlight=False, soft_wrap=True)
+    failed: list[str] = []
+    for folder, job in () if dry_run else jobs.items():
+        started = time.monotonic()
+        report, failures = run_sweep(job, err, address=address, command=f"neuralucb resume {shlex.quote(str(folder))}")
+        out.print(f"{report}  ({time.monotonic() - started:.0f} s)", highlight=False, soft_wrap=True)
+        failed += failures
+    for failure in failed:
+        err.print(f"failed: {failure}", style="red", highlight=False, markup=False, soft_wrap=True)
+    if failed:
+        raise typer.Exit(1)

@@ -65,7 +65,8 @@ def draw_regret(panels: Sequence[Sequence[Curve]], paths: Sequence[Path], *, col
         if not crowded:
             axis.legend(frameon=False, fontsize=9, loc="upper left")
     if crowded:
-        figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, fontsize=9, loc="outside right upper")
+        lines = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+        figure.legend(lines.values(), lines.keys(), frameon=False, fontsize=9, loc="outside right upper")
     for axis in axes[::across]:
         axis.set_ylabel("cumulative regret")
     save(figure, paths)

@@ -7,6 +7,10 @@ import numpy as np
 __all__ = ["Pace"]
 
 
+MOST_SEEN = 400
+"""Beyond it every other one is forgotten: the curve stays, and a fit stays cheap."""
+
+
 class Pace:
     """Fits elapsed = a·done + b·done² to what was seen so far, a and b not negative."""
 
@@ -20,6 +24,8 @@ class Pace:
         if self.started is None:
             self.started = now
         self.seen.append((done / whole, now - self.started))
+        if len(self.seen) > MOST_SEEN:
+            self.seen = self.seen[:1] + self.seen[1::2]
         if done >= whole:
             return "done"
         if len(self.seen) < 4:

@@ -46,7 +46,15 @@ class Program:
     """An algorithm of one shape on one problem, compiled once for groups of lanes."""
 
     def __init__(
-        self, algorithm: Algorithm, problem: Problem, settings: Mapping[str, Any], rounds: int, when: str, lanes: Lanes
+        self,
+        algorithm: Algorithm,
+        problem: Problem,
+        settings: Mapping[str, Any],
+        rounds: int,
+        when: str,
+        lanes: Lanes,
+        *,
+        threads: int | None = None,
     ) -> None:
         def simulation(numbers: Mapping[str, Any]) -> Simulation:
             policy = algorithm.recipe(
@@ -73,7 +81,7 @@ class Program:
             one = lanes.take(np.arange(1))
             shape = jax.eval_shape(_side_by_side(begin, (None, 0, 0), 1), self.data, one.seeds, one.numbers)
             lane_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shape))
-            self.group, self.workers = _group(len(lanes.seeds), lane_bytes)
+            self.group, self.workers = _group(len(lanes.seeds), lane_bytes, threads)
             require_memory(
                 lane_bytes * self.workers,
                 what=f"{algorithm.name}, {self.workers} lanes of {lane_bytes / 1e6:.1f} MB at a time,",
@@ -166,10 +174,10 @@ def _needed(compiled: Any) -> int:
     return 0 if asked is None else int(asked.temp_size_in_bytes + asked.output_size_in_bytes)
 
 
-def _group(lanes: int, lane_bytes: int) -> tuple[int, int]:
-    """Lanes in a compiled call, and calls at a time."""
+def _group(lanes: int, lane_bytes: int, threads: int | None) -> tuple[int, int]:
+    """Lanes in a compiled call, and calls at a time: as many as there are cores, if it is not said."""
     if jax.default_backend() != "cpu":
         return lanes, 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = min(lanes, cores)
+    workers = min(lanes, threads or cores)
     return max(1, min(CACHE_BYTES // lane_bytes, -(-lanes // workers))), workers

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any
 
 import jax
@@ -51,6 +50,14 @@ class Batch:
         """A name that says what the batch holds: equal batches, equal names."""
         text = json.dumps(asdict(self), sort_keys=True)
         return f"{self.algorithm}-{self.problem}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+    @property
+    def shape(self) -> str:
+        """What decides its compiled program, and so its numbers: equal for batches that share one."""
+        traced = {setting.name for setting in find_algorithm(self.algorithm).settings if setting.traced}
+        fixed = {name: value for name, value in self.runs[0].settings.items() if name not in traced}
+        what = [self.algorithm, self.problem, self.world, self.rounds, self.schedule, fixed, len(self.runs)]
+        return json.dumps(what, sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,7 @@ def run_batch(batch: Batch, progress: Progress | None = None) -> Outcome:
             if setting.traced
         },
     )
-    program = _program(_Shape(batch, lanes))
+    program, compiling = _program(batch, lanes)
     started = time.perf_counter()
     regret, diverged_at = program.run(lanes, progress)
     every = -(-batch.rounds // CURVE_POINTS)
@@ -112,33 +119,25 @@ def run_batch(batch: Batch, progress: Progress | None = None) -> Outcome:
         every=every,
         diverged_at=diverged_at,
         seconds=time.perf_counter() - started,
-        compile_seconds=program.compile_seconds,
+        compile_seconds=compiling,
         device=jax.devices()[0].device_kind,
     )
 
 
-class _Shape:
-    """What decides the compiled program of a batch, for the cache; equal for batches that can share it."""
-
-    def __init__(self, batch: Batch, lanes: Lanes) -> None:
-        self.batch, self.lanes = batch, lanes
-        fixed = {name: value for name, value in batch.runs[0].settings.items() if name not in lanes.numbers}
-        self.key = json.dumps([batch.algorithm, batch.problem, batch.world, batch.rounds, batch.schedule, fixed])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Shape) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
+_kept: dict[str, Program] = {}
+"""The last program: batches of one shape come one after the other."""
 
 
-@lru_cache(maxsize=1)
-def _program(shape: _Shape) -> Program:
-    """The batches of a shape mostly come one after the other: the last program is kept."""
-    batch = shape.batch
+def _program(batch: Batch, lanes: Lanes) -> tuple[Program, float]:
+    """The batch's program, and the seconds that compiling it took now. One thread: a process has one core."""
+    if batch.shape in _kept:
+        return _kept[batch.shape], 0.0
+    _kept.clear()
     world = find_problem(batch.problem).make(**batch.world)
-    recipe = find_algorithm(batch.algorithm)
-    return Program(recipe, world, batch.runs[0].settings, batch.rounds, batch.schedule, shape.lanes)
+    recipe, settings = find_algorithm(batch.algorithm), batch.runs[0].settings
+    program = Program(recipe, world, settings, batch.rounds, batch.schedule, lanes, threads=1)
+    _kept[batch.shape] = program
+    return program, program.compile_seconds
 
 
 def _as_read(swept: dict[str, Any], point: Any) -> dict[str, Any]:
@@ -146,7 +145,6 @@ def _as_read(swept: dict[str, Any], point: Any) -> dict[str, Any]:
 
 
 def _pieces(runs: list[Run], lanes: int) -> Iterator[list[Run]]:
-    """Pieces of equal size, as near as may be, of at most `lanes` runs."""
-    count = -(-len(runs) // lanes)
-    for index in range(count):
-        yield runs[index * len(runs) // count : (index + 1) * len(runs) // count]
+    """Pieces of `lanes` runs, the last of what is left: as few sizes as may be, since a size is compiled for."""
+    for first in range(0, len(runs), lanes):
+        yield runs[first : first + lanes]

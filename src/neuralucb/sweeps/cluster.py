@@ -40,8 +40,8 @@ def run_on_cluster(batches: Sequence[Batch], store: Store, tell: Listener, *, ad
         whole = len(batch.runs) * batch.rounds
         try:
             table, regret = ray.get(ended)
-        except (ray.exceptions.RayTaskError, ray.exceptions.RayError) as problem:
-            reason = str(getattr(problem, "cause", problem)).strip().splitlines()[-1]
+        except ray.exceptions.RayError as problem:
+            reason = (str(getattr(problem, "cause", problem)).strip() or type(problem).__name__).splitlines()[-1]
             store.note_failure(batch, reason)
             tell(Event(places[batch.name], batch, whole, whole, failure=reason))
             continue

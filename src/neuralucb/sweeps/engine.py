@@ -9,7 +9,7 @@ from rich.console import Console
 from neuralucb.experiments.compiling import keep_compiled
 from neuralucb.sweeps.batches import Batch, make_batches
 from neuralucb.sweeps.estimates import Cost, estimate
-from neuralucb.sweeps.local import cores, run_here, run_in_processes
+from neuralucb.sweeps.local import Listener, cores, run_here, run_in_processes
 from neuralucb.sweeps.report import write_report
 from neuralucb.sweeps.spec import Sweep
 from neuralucb.sweeps.store import Store
@@ -60,29 +60,33 @@ def prepare(sweep: Sweep, folder: Path, *, device: str, workers: int | None, eng
     return Job(sweep, store, lanes, batches, left, count, gpu, engine, estimate(left, workers=count, gpu=gpu))
 
 
-def run_sweep(job: Job, console: Console, *, address: str | None, command: str) -> Path:
-    """Run what is missing, then write the report. What is stored stays, whatever happens."""
-    job.store.open_for(job.sweep, job.lanes)
-    with watching(job.left, console, quiet=False) as (watcher, tell):
-        try:
-            if job.engine == "ray":
-                from neuralucb.sweeps.cluster import run_on_cluster
+def run_sweep(job: Job, console: Console, *, address: str | None, command: str) -> tuple[Path, list[str]]:
+    """Run what is missing, then write the report; returns it, and what failed. What is stored stays in any case."""
+    try:
+        job.store.open_for(job.sweep, job.lanes)
+        with watching(job.left, console) as (watcher, tell):
+            _run(job, tell, address)
+        return write_report(job.store, command=command), watcher.failures
+    except ConnectionError as problem:
+        raise ValueError(f"--address {address} does not answer: {problem}.") from None
+    except OSError as problem:
+        safe = len(job.batches) - len(job.store.missing(job.batches))
+        raise ValueError(
+            f"{job.store.folder} could not be written ({problem.strerror or problem}); {safe} of {len(job.batches)} "
+            f"batches are safe. Make room, or name another folder; then `{command}` goes on."
+        ) from None
 
-                run_on_cluster(job.left, job.store, tell, address=address, gpu=job.gpu)
-            elif job.gpu or job.workers == 1:
-                keep_compiled()
-                run_here(job.left, job.store, tell)
-            else:
-                run_in_processes(job.left, job.store, tell, workers=job.workers)
-        except OSError as problem:
-            safe = len(job.batches) - len(job.store.missing(job.batches))
-            raise ValueError(
-                f"{job.store.folder} could not be written ({problem.strerror or problem}); {safe} of "
-                f"{len(job.batches)} batches are safe. Make room, then `{command}` goes on."
-            ) from None
-    for failure in watcher.failures:
-        console.print(f"failed: {failure}", style="red", highlight=False, markup=False, soft_wrap=True)
-    return write_report(job.store, command=command)
+
+def _run(job: Job, tell: Listener, address: str | None) -> None:
+    if job.engine == "ray":
+        from neuralucb.sweeps.cluster import run_on_cluster
+
+        run_on_cluster(job.left, job.store, tell, address=address, gpu=job.gpu)
+    elif job.gpu or job.workers == 1:
+        keep_compiled()
+        run_here(job.left, job.store, tell)
+    else:
+        run_in_processes(job.left, job.store, tell, workers=job.workers)
 
 
 def _duration(seconds: float) -> str:

@@ -3,11 +3,9 @@
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 import jax
@@ -16,10 +14,10 @@ from neuralucb.experiments.compiling import keep_compiled
 from neuralucb.sweeps.batches import Batch, run_batch
 from neuralucb.sweeps.store import Store, as_table
 
-__all__ = ["Event", "cores", "run_here", "run_in_processes"]
+__all__ = ["Event", "Listener", "cores", "run_here", "run_in_processes"]
 
 ATTEMPTS = 2
-"""A batch whose process dies is tried again this often in all; a batch that fails by itself is not."""
+"""A batch whose process dies is tried this often in all; a batch that fails for a reason of its own is not."""
 
 
 class Event(NamedTuple):
@@ -40,34 +38,41 @@ Listener = Callable[[Event], None]
 
 def run_here(batches: Sequence[Batch], store: Store, tell: Listener) -> None:
     """All batches in this process; on a GPU each is one large program."""
-    for batch in batches:
-        if not store.missing([batch]):  # another process has done it meanwhile
-            continue
-        tell(_attempt(batch, store, 0, tell))
+    for batch in sorted(batches, key=lambda batch: batch.shape):
+        if store.missing([batch]):  # or another process has done it meanwhile
+            tell(_attempt(batch, store, 0, tell))
 
 
 def run_in_processes(batches: Sequence[Batch], store: Store, tell: Listener, *, workers: int) -> None:
-    """Batches over processes, one core each. A process that dies costs its batch, which is tried again."""
-    context = get_context("spawn")
-    left, tries = deque(batches), dict.fromkeys((batch.name for batch in batches), 0)
-    while left:
-        events, places = context.SimpleQueue(), context.SimpleQueue()
-        for place in range(workers):
-            places.put(place)
-        listening = threading.Thread(target=_listen, args=(events, tell), daemon=True)
-        listening.start()
-        arguments = (events, places, store, os.getpid())
-        with ProcessPoolExecutor(workers, context, initializer=_start, initargs=arguments) as pool:
-            died = _lead(pool, left, tries, workers)
-        events.put(None)
-        listening.join(timeout=10)
-        for batch in died:
-            if tries[batch.name] < ATTEMPTS:
-                left.append(batch)
-            else:
-                reason = f"its process died {ATTEMPTS} times; is there enough memory?"
-                store.note_failure(batch, reason)
-                tell(Event(0, batch, 0, 1, failure=reason))
+    """Batches over processes, one core each. A process that dies costs its batch, which is tried once more."""
+    left, tries = list(batches), {batch.name: 0 for batch in batches}
+    team = [_Worker(place, store) for place in range(workers)]
+    try:
+        while left or any(worker.batch for worker in team):
+            for worker in team:
+                if worker.batch is None and left:
+                    batch = _next(left, worker, team)
+                    tries[batch.name] += 1
+                    worker.begin(batch)
+            for ready in wait([worker.pipe for worker in team if worker.batch]):
+                worker = next(each for each in team if each.pipe is ready)
+                try:
+                    news = worker.pipe.recv()
+                except (EOFError, OSError):
+                    lost = [worker.batch] if worker.batch else []
+                    worker.restart()
+                    for batch in store.missing(lost):
+                        left += _again(batch, tries[batch.name], worker.place, store, tell)
+                    continue
+                if isinstance(news, OSError):
+                    raise news
+                if isinstance(news, Event):
+                    tell(news)
+                else:
+                    worker.batch = None
+    finally:
+        for worker in team:
+            worker.end()
 
 
 def cores() -> int:
@@ -75,45 +80,74 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _lead(pool: ProcessPoolExecutor, left: deque[Batch], tries: dict[str, int], workers: int) -> list[Batch]:
-    """Hand out batches until all are done or a process dies; returns those that were being worked on then."""
-    running: dict[Future[None], Batch] = {}
-    try:
-        while left or running:
-            while left and len(running) < workers:
-                batch = left.popleft()
-                tries[batch.name] += 1
-                running[pool.submit(_work, batch)] = batch
-            ended, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in ended:
-                future.result()
-                del running[future]
-    except BrokenProcessPool:
-        return list(running.values())
+class _Worker:
+    """A process, the pipe to it, and what it is at."""
+
+    def __init__(self, place: int, store: Store) -> None:
+        self.place, self.store = place, store
+        self.batch: Batch | None = None
+        self.shape = ""
+        self.restart()
+
+    def restart(self) -> None:
+        """A new process, after the start or the death of the last."""
+        context = get_context("spawn")
+        self.batch = None
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(theirs, self.place, self.store, os.getpid()), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def begin(self, batch: Batch) -> None:
+        self.batch, self.shape = batch, batch.shape
+        self.pipe.send(batch)
+
+    def end(self) -> None:
+        """At once, whatever it is at: what is stored is whole, and the rest can be done again."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+def _next(left: list[Batch], worker: _Worker, team: Sequence[_Worker]) -> Batch:
+    """A batch of the shape that the worker has compiled; or of one that nobody is at; or the first."""
+    taken = {each.shape for each in team if each is not worker}
+    for wanted in (lambda shape: shape == worker.shape, lambda shape: shape not in taken, lambda shape: True):
+        for index, batch in enumerate(left):
+            if wanted(batch.shape):
+                return left.pop(index)
+    raise AssertionError("nothing is left")
+
+
+def _again(batch: Batch, tries: int, place: int, store: Store, tell: Listener) -> list[Batch]:
+    """The batch of a process that died, if it may be tried once more."""
+    if tries < ATTEMPTS:
+        return [batch]
+    reason = f"its process died {ATTEMPTS} times; is there enough memory?"
+    store.note_failure(batch, reason)
+    tell(Event(place, batch, 0, 1, failure=reason))
     return []
 
 
-def _listen(events: Any, tell: Listener) -> None:
-    while (event := events.get()) is not None:
-        tell(event)
-
-
-class _Worker:
-    """What a worker process knows of its place; set once, when it starts."""
-
-    events: Any
-    place: int
-    store: Store
-
-
-def _start(events: Any, places: Any, store: Store, parent: int) -> None:
-    _Worker.events, _Worker.place, _Worker.store = events, places.get(), store
+def _work(pipe: Connection, place: int, store: Store, parent: int) -> None:
+    """In a worker process: batches from the pipe, events into it, None after each batch."""
     if hasattr(os, "sched_setaffinity"):
         mine = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {mine[_Worker.place % len(mine)]})
+        os.sched_setaffinity(0, {mine[place % len(mine)]})
     jax.config.update("jax_platforms", "cpu")
     keep_compiled()
     threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
+    try:
+        while True:
+            batch: Any = pipe.recv()
+            try:
+                if store.missing([batch]):
+                    pipe.send(_attempt(batch, store, place, pipe.send))
+            except OSError as problem:  # a full disk: nothing more can be kept
+                pipe.send(OSError(problem.errno, problem.strerror or str(problem)))
+            pipe.send(None)
+    except (EOFError, KeyboardInterrupt):
+        return
 
 
 def _die_with(parent: int) -> None:
@@ -123,19 +157,13 @@ def _die_with(parent: int) -> None:
     os._exit(1)
 
 
-def _work(batch: Batch) -> None:
-    if not _Worker.store.missing([batch]):
-        return
-    _Worker.events.put(_attempt(batch, _Worker.store, _Worker.place, _Worker.events.put))
-
-
 def _attempt(batch: Batch, store: Store, place: int, tell: Listener) -> Event:
     """Run a batch and keep it. What fails for a reason of its own is noted; a full disk is for the caller."""
     whole = len(batch.runs) * batch.rounds
     tell(Event(place, batch, 0, whole))
     try:
         outcome = run_batch(batch, lambda done, total: tell(Event(place, batch, done, total)))
-    except (ValueError, RuntimeError, MemoryError) as problem:
+    except (ValueError, TypeError, RuntimeError, MemoryError) as problem:
         reason = f"{type(problem).__name__}: {problem}"
         store.note_failure(batch, reason)
         return Event(place, batch, whole, whole, failure=reason)

@@ -45,7 +45,8 @@ def write_page(store: Store, runs: int, table: list[list[str]], pictures: Sequen
     plan = "".join(f"<li>{html.escape(line)}</li>" for line in _plan(store))
     parts.append(f"<h2>What was run</h2><ul>{plan}</ul>")
     parts.append(f"<h2>Again</h2><pre>{html.escape(command)}</pre><p>goes on where something is missing.</p>")
-    return PAGE.replace("TITLE", html.escape(sweep.name)).replace("BODY", "\n".join(parts))
+    head, tail = PAGE.split("BODY")
+    return head.replace("TITLE", html.escape(sweep.name)) + "\n".join(parts) + tail
 
 
 def _figure(picture: Picture) -> str:

@@ -8,7 +8,7 @@ from neuralucb.sweeps.spec import Part, Sweep, paper_grid
 __all__ = ["FIGURES", "SCALES", "paper_sweep"]
 
 SCALES = ("smoke", "small", "paper")
-FIGURES = {"figure1": ("h1", "h2", "h3"), "figure2": ("covertype", "magic", "statlog", "mnist")}
+FIGURES = {"figure1": ("h1", "h2", "h3"), "figure2": ("covertype", "magic", "shuttle", "mnist")}
 ALGORITHMS = (
     "neural-ucb",
     "neural-epsilon-greedy",

@@ -23,7 +23,8 @@ LEADER = "neural-ucb"
 
 def write_report(store: Store, *, command: str) -> Path:
     """Draw and write everything that can be said of a store, complete or not; returns the page."""
-    decided = contests(read_grids(store))
+    grids = read_grids(store)
+    decided = contests(grids)
     figures = store.folder / "figures"
     pictures = []
     if decided:
@@ -38,7 +39,7 @@ def write_report(store: Store, *, command: str) -> Path:
     text = "\n".join("| " + " | ".join(row) + " |" for row in [table[0], ["---"] * len(table[0]), *table[1:]]) + "\n"
     write_whole(store.folder / "best.md", lambda part: part.write_text(text, encoding="utf-8"))
     drawn = [Picture(title, words, figures / f"{name}.svg", name == "regret") for title, words, name in pictures]
-    there = sum(contest.grid.regret.size - contest.missing for contest in decided)
+    there = int(sum((~np.isnan(grid.regret)).sum() for grid in grids))
     page = write_page(store, there, table, drawn, command)
     return write_whole(store.folder / "report.html", lambda part: part.write_text(page, encoding="utf-8"))
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from neuralucb.algorithms import ALGORITHMS, find_algorithm
+from neuralucb.experiments.points import find_bundle, read_point
 from neuralucb.problems import find_problem
+from neuralucb.schedules import read_schedule
 
 __all__ = ["Part", "Sweep", "paper_grid", "read_sweep"]
 
@@ -83,14 +85,38 @@ class _Reader:
         rounds = record.get("rounds", 10_000)
         if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
             raise self._wrong("rounds", None, f"must be a whole number of at least 1, got {rounds!r}")
-        parts = itertools.chain.from_iterable(self._parts(record, entry, index) for index, entry in enumerate(runs))
-        return Sweep(str(record.get("name", self.path.stem)), rounds, self._seeds(record), tuple(parts))
+        if rounds >= 2**31:
+            raise self._wrong("rounds", None, f"must be below 2³¹, got {rounds}")
+        name = record.get("name", self.path.stem)
+        if not isinstance(name, str) or not re.fullmatch(r"[\w][\w .+-]*", name):
+            raise self._wrong("name", None, f"must be a word or two, since a folder is named by it, got {name!r}")
+        parts: dict[tuple[str, str], Part] = {}
+        for index, entry in enumerate(runs):
+            for part in self._parts(record, entry, index):
+                if (part.algorithm, part.problem) in parts:
+                    twice = f"has {part.algorithm} on {part.problem} a second time; a sweep has one grid for both"
+                    raise self._wrong("algorithms", index, twice)
+                self._check(part, rounds, index)
+                parts[part.algorithm, part.problem] = part
+        return Sweep(name, rounds, self._seeds(record), tuple(parts.values()))
+
+    def _check(self, part: Part, rounds: int, index: int) -> None:
+        """Every combination, as it would be run."""
+        definition = find_problem(part.problem)
+        try:
+            read_schedule(str(part.schedule or find_bundle(definition, part.preset).schedule))
+            for values in itertools.product(*part.grid.values()):
+                given = {**part.settings, **dict(zip(part.grid, values, strict=True))}
+                read_point(part.algorithm, definition, given, part.preset, rounds)
+        except ValueError as problem:
+            named = [name for name in (*part.grid, *part.settings, "preset", "schedule") if name in str(problem)]
+            raise self._wrong(named[0] if named else "algorithms", index, f"is wrong: {problem}") from None
 
     def _seeds(self, record: Mapping[str, Any]) -> tuple[int, ...]:
         seeds = record.get("seeds", 10)
-        if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds >= 1:
+        if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= 100_000:
             return tuple(range(seeds))
-        good = isinstance(seeds, list) and seeds and all(isinstance(seed, int) and 0 <= seed < 2**32 for seed in seeds)
+        good = isinstance(seeds, list) and seeds and all(type(seed) is int and 0 <= seed < 2**32 for seed in seeds)
         if not good or len(set(seeds)) < len(seeds):
             raise self._wrong("seeds", None, f"must be a number of runs, or different seeds from 0, got {seeds!r}")
         return tuple(seeds)
@@ -115,7 +141,7 @@ class _Reader:
         return [
             Part(
                 algorithm,
-                problem,
+                find_problem(problem).name,
                 self._grid(grid, algorithm, problem, settings, algorithms, index),
                 self._shared(settings, algorithm, problem, algorithms, index),
                 **{key: None if value is None else str(value) for key, value in common.items()},
@@ -144,6 +170,10 @@ class _Reader:
                 raise self._wrong(name, index, f"must be a list of values, got {values!r}")
             if name in fixed:
                 raise self._wrong(name, index, "stands in both grid and settings")
+            if len({str(float(v) if type(v) in (int, float) else v) for v in values}) < len(values):
+                raise self._wrong(name, index, f"has a value twice, got {values!r}")
+            if name in {setting.name for setting in find_problem(problem).settings}:
+                raise self._wrong(name, index, "is the problem's: a grid over it would choose the easiest problem")
         return self._shared(grid, algorithm, problem, algorithms, index)
 
     def _shared(
@@ -169,7 +199,7 @@ class _Reader:
     def _line(self, key: str, index: int | None) -> int:
         """Where a key stands, in the index-th [[runs]] or before the first; the last line if it is missing."""
         seen, place = -1, None
-        for number, line in enumerate(self.lines, start=1):
+        for number, line in enumerate((line.split("#")[0] for line in self.lines), start=1):
             if re.match(r"\s*\[\[\s*runs\s*\]\]", line):
                 seen += 1
                 place = number if seen == index else place

@@ -1,8 +1,10 @@
 """The store: a folder of Parquet files, one a batch, each written whole; never changed, never torn."""
 
 import json
+import os
 import subprocess
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -59,26 +61,41 @@ class Store:
             known = self._manifest()
             if known["sweep"] != json.loads(json.dumps(sweep.as_json())):
                 raise ValueError(
-                    f"{self.folder} holds another sweep, {known['sweep']['name']!r}; name another folder, "
+                    f"{self.folder} holds another sweep, {known['sweep'].get('name')!r}; name another folder, "
                     f"or go on with that one by `neuralucb resume {self.folder}`."
                 )
+            if known["version"] != __version__:
+                raise ValueError(
+                    f"{self.folder} was begun by neuralucb {known['version']}, this is {__version__}; their numbers "
+                    "are not to be mixed. Name another folder."
+                )
             return int(known["lanes"])
-        if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
+        if self.folder.exists() and (not self.folder.is_dir() or any(map(_is_of_others, self.folder.iterdir()))):
             raise ValueError(f"{self.folder} is not empty and holds no sweep; name another folder.")
         return lanes
 
     def open_for(self, sweep: Sweep, lanes: int) -> None:
-        """Take the folder for this sweep."""
-        self.lanes_for(sweep, lanes)
+        """Take the folder for this sweep; of two that come at once one wins, and the other goes by its record."""
+        path = self.folder / "sweep.json"
         record = {"sweep": sweep.as_json(), "lanes": lanes, "version": __version__}
         text = json.dumps(record, indent=1, ensure_ascii=False)
-        path = self.folder / "sweep.json"
         if not path.exists():
-            write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+            mine = write_whole(
+                self.folder / f".{os.getpid()}.part", lambda part: part.write_text(text, encoding="utf-8")
+            )
+            with suppress(FileExistsError):
+                os.link(mine, path)  # only one can
+            mine.unlink()
+        if self.lanes_for(sweep, lanes) != lanes:
+            raise ValueError(f"{self.folder} was begun by another process a moment ago; run the same command again.")
 
     def sweep(self) -> Sweep:
         """The sweep that the folder was made for."""
-        return Sweep.from_json(self._manifest()["sweep"])
+        record = self._manifest()
+        try:
+            return Sweep.from_json(record["sweep"])
+        except (KeyError, TypeError):
+            raise ValueError(f"{self.folder / 'sweep.json'} is damaged; name another folder.") from None
 
     def missing(self, batches: Sequence[Batch]) -> list[Batch]:
         """The batches that are not there yet."""
@@ -100,7 +117,9 @@ class Store:
 
     def failures(self) -> list[dict[str, Any]]:
         """What could not be run, and why."""
-        return [json.loads(path.read_text()) for path in sorted((self.folder / FAILURES).glob("*.json"))]
+        notes = sorted((self.folder / FAILURES).glob("*.json"))
+        done = {path.stem for path in (self.folder / "runs").glob("*.parquet")}
+        return [json.loads(path.read_text()) for path in notes if path.stem not in done]
 
     def read(self, columns: Iterable[str], **equal: str) -> pa.Table:
         """Columns of all runs, or of those where the given columns equal the given values."""
@@ -109,7 +128,13 @@ class Store:
             clause = dataset.field(name) == value
             condition = clause if condition is None else condition & clause
         files = sorted(str(path) for path in (self.folder / "runs").glob("*.parquet"))
-        return dataset.dataset(files, schema=SCHEMA, format="parquet").to_table(list(columns), filter=condition)
+        try:
+            return dataset.dataset(files, schema=SCHEMA, format="parquet").to_table(list(columns), filter=condition)
+        except pa.ArrowException:
+            damaged = [file for file in files if not _is_sound(Path(file))]
+            raise ValueError(
+                f"{', '.join(damaged) or self.folder} is damaged; delete it, then `neuralucb resume {self.folder}`."
+            ) from None
 
     def _path(self, batch: Batch) -> Path:
         return self.folder / "runs" / f"{batch.name}.parquet"
@@ -122,7 +147,27 @@ class Store:
             raise ValueError(f"{self.folder} holds no sweep: {path.name} is not there.") from None
         except (OSError, json.JSONDecodeError) as problem:
             raise ValueError(f"{path} cannot be read: {problem}.") from None
+        sound = isinstance(record, dict) and {"sweep", "lanes", "version"} <= set(record)
+        if (
+            not sound
+            or not isinstance(record["sweep"], dict)
+            or type(record["lanes"]) is not int
+            or record["lanes"] < 1
+        ):
+            raise ValueError(f"{path} is damaged; name another folder.")
         return dict(record)
+
+
+def _is_of_others(path: Path) -> bool:
+    """Whether a file in a folder without a sweep is anything but the trace of a process that was killed."""
+    return not path.name.endswith(".part")
+
+
+def _is_sound(path: Path) -> bool:
+    try:
+        return bool(parquet.read_schema(path).equals(SCHEMA))
+    except (pa.ArrowException, OSError):
+        return False
 
 
 def as_table(batch: Batch, outcome: Outcome) -> pa.Table:

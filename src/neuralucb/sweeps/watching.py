@@ -43,14 +43,10 @@ class Watcher:
 
 
 @contextmanager
-def watching(
-    batches: Sequence[Batch], console: Console, *, quiet: bool
-) -> Iterator[tuple[Watcher, Callable[[Event], None]]]:
+def watching(batches: Sequence[Batch], console: Console) -> Iterator[tuple[Watcher, Callable[[Event], None]]]:
     """A watcher, and whom to tell."""
     watcher = Watcher(batches)
-    if quiet:
-        yield watcher, watcher.hear
-    elif console.is_terminal:
+    if console.is_terminal:
         with _bars(watcher, console) as tell:
             yield watcher, tell
     else:
@@ -90,9 +86,7 @@ def _lines(watcher: Watcher, console: Console) -> Callable[[Event], None]:
     def tell(event: Event) -> None:
         watcher.hear(event)
         left = pace.left(watcher.rounds, watcher.whole) if watcher.rounds else ""
-        if event.failure is not None:
-            console.print(f"failed: {watcher.failures[-1]}", highlight=False, markup=False, soft_wrap=True)
-        elif event.regret is not None and time.monotonic() - last[0] >= LINE_SECONDS:
+        if event.regret is not None and time.monotonic() - last[0] >= LINE_SECONDS:
             last[0] = time.monotonic()
             what = f"{event.batch.algorithm} on {event.batch.problem}, mean regret {event.regret:.0f}"
             console.print(f"{watcher.finished} of {watcher.runs} runs, {left}; {what}", highlight=False, soft_wrap=True)
