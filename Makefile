@@ -10,7 +10,7 @@ demo: .venv/installed
 	$(BIN)/neuralucb demo --out demo
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 test-slow: .venv/installed-dev
 	$(BIN)/python -m pytest -m slow
@@ -19,7 +19,7 @@ check: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 format: .venv/installed-dev
 	$(BIN)/ruff format .

@@ -34,7 +34,7 @@ def test_full_and_diagonal_are_what_their_names_say(rows, lam, direction):
             z, d = exact.add(z, row), approximate.add(d, row)
         assert_allclose(explicit @ z.inverse, np.eye(SIZE), atol=1e-8)
         assert_allclose(z.log_det, np.linalg.slogdet(explicit / lam)[1], rtol=1e-8, atol=1e-8)
-        assert_allclose(d, np.diag(explicit), rtol=1e-10)
+        assert_allclose(1 / d, np.diag(explicit), rtol=1e-10)
         assert exact.width(z, direction) >= 0
         # a matrix knows at least what its own next observation tells: widths only shrink
         assert exact.width(exact.add(z, rows[0]), direction) <= exact.width(z, direction) * (1 + 1e-9) + 1e-12
