@@ -20,13 +20,13 @@ def data_list() -> None:
     """The data sets, and which are there."""
     from rich.table import Table
 
-    from neuralucb.problems.data import BUNDLED, SETS, data_folder
+    from neuralucb.problems.data import BUNDLED, SETS, data_path
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for head in ("name", "rows", "features", "classes", "where"):
         table.add_column(head, justify="right" if head in ("rows", "features", "classes") else "left", overflow="fold")
     for each in SETS.values():
-        path = data_folder() / f"{each.name}.npz"
+        path = data_path(each.name)
         where = str(path) if path.exists() else f"not there: neuralucb data fetch {each.name}"
         table.add_row(each.name, str(each.rows), str(each.features), str(each.classes), where)
     for name in BUNDLED:
@@ -61,13 +61,13 @@ def table1() -> None:
     import numpy as np
     from rich.table import Table
 
-    from neuralucb.problems.data import SETS, data_folder, load
+    from neuralucb.problems.data import SETS, data_path, load
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for head in ("data set", "features", "classes", "rows", "in the paper"):
         table.add_column(head, justify="left" if head == "data set" else "right", overflow="fold")
     for name in SETS:
-        if (data_folder() / f"{name}.npz").exists():
+        if data_path(name).exists():
             table_of = load(name)
             counted = [str(len(table_of.names)), str(len(np.unique(table_of.labels))), str(len(table_of.labels))]
         else:

@@ -1,6 +1,7 @@
 """Figures: cumulative regret over rounds, mean and 95 % band. Colour-blind safe, and legible in grey by line style."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,7 +95,7 @@ def save(figure: Any, paths: Sequence[Path]) -> None:
         for path in paths:
             form = path.suffix[1:]
             metadata = {"Date": None} if form == "svg" else {"CreationDate": None} if form == "pdf" else {}
-            write_whole(path, lambda part, f=form, m=metadata: figure.savefig(part, format=f, metadata=m))  # type: ignore[misc]
+            write_whole(path, partial(figure.savefig, format=form, metadata=metadata))
 
 
 def style_of(index: int) -> tuple[str, Any]:

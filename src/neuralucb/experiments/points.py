@@ -47,7 +47,7 @@ def read_point(
             f"rounds must be at most {made.limit}, the rows of {problem}, got {rounds}; "
             "play fewer, or begin again after the last row with --repeat (in Python repeat=True)."
         )
-    recipe.check(Task(made.dim, rounds, made.arms if made.shared else None), settings)
+    recipe.check(Task(made.dim, rounds, made.shared_by), settings)
     return Point(settings, world)
 
 

@@ -19,7 +19,7 @@ from neuralucb.problems import Problem, reveal
 from neuralucb.schedules import read_schedule
 from neuralucb.simulation import Simulation, State, Trace, prepare
 
-__all__ = ["Lanes", "Program", "Progress"]
+__all__ = ["Lanes", "Program", "Progress", "cores"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """lane-rounds done, lane-rounds in all"""
@@ -57,9 +57,7 @@ class Program:
         threads: int | None = None,
     ) -> None:
         def simulation(numbers: Mapping[str, Any]) -> Simulation:
-            policy = algorithm.recipe(
-                Task(problem.dim, rounds, problem.arms if problem.shared else None), {**settings, **numbers}
-            )
+            policy = algorithm.recipe(Task(problem.dim, rounds, problem.shared_by), {**settings, **numbers})
             return prepare(
                 policy,
                 reveal(problem) if algorithm.sees_expected else problem,
@@ -153,6 +151,11 @@ class Program:
         return state.trace
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _side_by_side(function: Callable[..., Any], axes: tuple[int | None, ...], lanes: int) -> Callable[..., Any]:
     """`vmap`; for one lane the function alone, since `vmap` would turn its slices into slower gathers."""
     if lanes > 1:
@@ -178,6 +181,5 @@ def _group(lanes: int, lane_bytes: int, threads: int | None) -> tuple[int, int]:
     """Lanes in a compiled call, and calls at a time: as many as there are cores, if it is not said."""
     if jax.default_backend() != "cpu":
         return lanes, 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = min(lanes, threads or cores)
+    workers = min(lanes, threads or cores())
     return max(1, min(CACHE_BYTES // lane_bytes, -(-lanes // workers))), workers

@@ -14,6 +14,7 @@ from neuralucb.experiments.points import Point, find_bundle, read_point, shape_o
 from neuralucb.experiments.program import Lanes, Program, Progress
 from neuralucb.experiments.results import Result
 from neuralucb.memory import require_memory
+from neuralucb.presets import Bundle
 from neuralucb.problems import Definition, Problem, build_problem, find_problem
 from neuralucb.schedules import read_schedule
 from neuralucb.settings import read_whole
@@ -121,9 +122,10 @@ def plan(
     if isinstance(algorithms, str):
         raise ValueError(f"algorithms must be a list of names, got {algorithms!r}.")
     definition = find_problem(problem)
-    when = str(schedule or find_bundle(definition, preset).schedule)
+    bundle = find_bundle(definition, preset)
+    when = str(schedule or bundle.schedule)
     read_schedule(when)
-    count = _usual_rounds(definition) if rounds is None else _read_count("rounds", rounds)
+    count = _usual_rounds(definition, bundle) if rounds is None else _read_count("rounds", rounds)
     shares = _share_settings(definition, algorithms, settings)
     points = {name: [read_point(name, definition, own, preset, count)] for name, own in shares.items()}
     chosen = _read_seeds(seeds)
@@ -223,9 +225,14 @@ def _offset(progress: Progress, before: int, whole: int) -> Progress:
     return lambda done, total: progress(before + done, whole)
 
 
-def _usual_rounds(problem: Definition) -> int:
-    """USUAL_ROUNDS, or the rows of a data set if they are fewer."""
-    return min(USUAL_ROUNDS, build_problem(problem, {}).limit or USUAL_ROUNDS) if problem.shared else USUAL_ROUNDS
+def _usual_rounds(problem: Definition, bundle: Bundle) -> int:
+    """USUAL_ROUNDS, or the rows of a data set if they are fewer; made as it will be played, so that it is made once."""
+    if not problem.shared:
+        return USUAL_ROUNDS
+    own = {setting.name for setting in problem.settings} & set(bundle.settings)
+    return min(
+        USUAL_ROUNDS, build_problem(problem, {name: bundle.settings[name] for name in own}).limit or USUAL_ROUNDS
+    )
 
 
 def _read_count(name: str, value: Any) -> int:

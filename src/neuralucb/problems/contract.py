@@ -36,6 +36,11 @@ class Problem(NamedTuple):
     name: str = "problem"
     """for tables and figures"""
 
+    @property
+    def shared_by(self) -> int | None:
+        """The number of arms that share a context; None where each has its own."""
+        return self.arms if self.shared else None
+
 
 def reveal(problem: Problem) -> Problem:
     """The same problem, each arm's context paired with its expected reward: what the oracle is told."""

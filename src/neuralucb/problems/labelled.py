@@ -64,7 +64,9 @@ def scale_rows(rows: np.ndarray, scaling: str, *, intercept: bool = False) -> np
     if scaling == "standard":
         constant = rows.max(axis=0) == rows.min(axis=0)  # its deviation need not round to 0
         deviation = np.where(constant, 1, rows.std(axis=0))
-        rows = np.where(constant, 0, (rows - rows.mean(axis=0)) / np.where(deviation > 0, deviation, 1))
+        rows = rows - rows.mean(axis=0)
+        rows[:, constant] = 0
+        rows /= deviation
     if intercept:
         rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
     if scaling == "none":

@@ -31,9 +31,6 @@ def run_on_cluster(batches: Sequence[Batch], store: Store, tell: Listener, *, ad
     needs: dict[str, Any] = {"num_gpus": 1} if gpu else {"num_cpus": 1}
     task = ray.remote(max_retries=RETRIES, **needs)(_work)
     running = {task.remote(batch, gpu): batch for batch in batches}
-    places = {batch.name: place for place, batch in enumerate(batches)}
-    for batch in batches:
-        tell(Event(places[batch.name], batch, 0, len(batch.runs) * batch.rounds))
     while running:
         (ended, *_), _ = ray.wait(list(running), num_returns=1)
         batch = running.pop(ended)
@@ -43,10 +40,10 @@ def run_on_cluster(batches: Sequence[Batch], store: Store, tell: Listener, *, ad
         except ray.exceptions.RayError as problem:
             reason = (str(getattr(problem, "cause", problem)).strip() or type(problem).__name__).splitlines()[-1]
             store.note_failure(batch, reason)
-            tell(Event(places[batch.name], batch, whole, whole, failure=reason))
+            tell(Event(0, batch, whole, whole, failure=reason))
             continue
         store.write(batch, table)
-        tell(Event(places[batch.name], batch, whole, whole, regret=regret))
+        tell(Event(0, batch, whole, whole, regret=regret))
 
 
 def _work(batch: Batch, gpu: bool) -> tuple[Any, float]:

@@ -7,9 +7,10 @@ import jax
 from rich.console import Console
 
 from neuralucb.experiments.compiling import keep_compiled
+from neuralucb.experiments.program import cores
 from neuralucb.sweeps.batches import Batch, make_batches
 from neuralucb.sweeps.estimates import Cost, estimate
-from neuralucb.sweeps.local import Listener, cores, run_here, run_in_processes
+from neuralucb.sweeps.local import Listener, run_here, run_in_processes
 from neuralucb.sweeps.report import write_report
 from neuralucb.sweeps.spec import Sweep
 from neuralucb.sweeps.store import Store

@@ -1,7 +1,7 @@
 """How long a sweep will take and what it needs, before it runs: a rough model, measured on one core and one H200."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 
@@ -33,10 +33,11 @@ class Cost(NamedTuple):
 def estimate(batches: Sequence[Batch], *, workers: int, gpu: bool) -> Cost:
     """Seconds in all, and the memory of the largest batch."""
     seconds, largest = 0.0, 0
-    shapes: dict[Any, tuple[float, int]] = {}
+    shapes: dict[str, tuple[float, int]] = {}
     for batch in batches:
-        shape = (batch.algorithm, batch.problem, str(batch.world), batch.rounds, batch.schedule)
-        lane, memory = shapes[shape] if shape in shapes else shapes.setdefault(shape, _lane(batch, gpu))
+        if batch.shape not in shapes:
+            shapes[batch.shape] = _lane(batch, gpu)
+        lane, memory = shapes[batch.shape]
         seconds += lane if gpu else lane * len(batch.runs)
         largest = max(largest, memory * (len(batch.runs) if gpu else 1))
     return Cost((seconds + COMPILING * len(shapes)) / workers, largest)
@@ -46,7 +47,7 @@ def _lane(batch: Batch, gpu: bool) -> tuple[float, int]:
     """Seconds and bytes of one run."""
     problem = find_problem(batch.problem).make(**batch.world)
     settings = batch.runs[0].settings
-    task = Task(problem.dim, batch.rounds, problem.arms if problem.shared else None)
+    task = Task(problem.dim, batch.rounds, problem.shared_by)
     with jax.enable_x64(True):
         belief = jax.eval_shape(find_algorithm(batch.algorithm).recipe(task, settings).init, jax.random.key(0))
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(belief))

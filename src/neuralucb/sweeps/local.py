@@ -14,7 +14,7 @@ from neuralucb.experiments.compiling import keep_compiled
 from neuralucb.sweeps.batches import Batch, run_batch
 from neuralucb.sweeps.store import Store, as_table
 
-__all__ = ["Event", "Listener", "cores", "run_here", "run_in_processes"]
+__all__ = ["Event", "Listener", "run_here", "run_in_processes"]
 
 ATTEMPTS = 2
 """A batch whose process dies is tried this often in all; a batch that fails for a reason of its own is not."""
@@ -73,11 +73,6 @@ def run_in_processes(batches: Sequence[Batch], store: Store, tell: Listener, *, 
     finally:
         for worker in team:
             worker.end()
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Worker:

@@ -101,12 +101,11 @@ def _curve(store: Store, contest: Contest) -> Curve:
 
 def _draw_sensitivity(mine: Sequence[Contest], paths: Sequence[Path]) -> bool:
     """A panel for each number that was swept, a line for each problem; False if nothing was."""
-    names = [name for name, values in _swept(mine).items() if len(values) > 1]
-    if not names:
+    swept = {name: values for name, values in _swept(mine).items() if len(values) > 1}
+    if not swept:
         return False
-    figure, axes = new_figure(len(names), min(4, len(names)), width=3.6, height=3.1, margin=1.6)
-    for axis, name in zip(axes, names, strict=True):
-        words = _swept(mine)[name]
+    figure, axes = new_figure(len(swept), min(4, len(swept)), width=3.6, height=3.1, margin=1.6)
+    for axis, (name, words) in zip(axes, swept.items(), strict=True):
         numeric = all(isinstance(value, int | float) and value > 0 for value in words)
         for index, contest in enumerate(mine):
             means, best = contest.grid.regret.mean(axis=1), contest.estimate.mean

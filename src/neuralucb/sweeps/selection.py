@@ -57,10 +57,10 @@ class Contest(NamedTuple):
 
 def read_grids(store: Store) -> list[Grid]:
     """The final regrets of a store, by algorithm and problem, in the order of its sweep."""
-    table = store.read(["algorithm", "problem", "rounds", "swept", "seed", "final_regret", "diverged_at"])
+    table = store.read(["algorithm", "problem", "swept", "seed", "final_regret", "diverged_at"])
     columns = {name: _codes(table[name]) for name in ("algorithm", "problem", "swept")}
     seed, regret = table["seed"].to_numpy(), table["final_regret"].to_numpy()
-    diverged, rounds = table["diverged_at"].to_numpy() > 0, table["rounds"].to_numpy()
+    diverged = table["diverged_at"].to_numpy() > 0
     sweep = store.sweep()
     seeds = np.asarray(sweep.seeds)
     order = np.argsort(seeds)
@@ -80,7 +80,7 @@ def read_grids(store: Store) -> list[Grid]:
         failed = np.zeros(table_of.shape, bool)
         failed[row, column] = diverged[mine]
         settings = [json.loads(words[kind]) for kind in kinds]
-        grids.append(Grid(algorithm, problem, int(rounds[mine][0]), settings, seeds, table_of, failed))
+        grids.append(Grid(algorithm, problem, sweep.rounds, settings, seeds, table_of, failed))
     return grids
 
 

@@ -147,13 +147,9 @@ class Store:
             raise ValueError(f"{self.folder} holds no sweep: {path.name} is not there.") from None
         except (OSError, json.JSONDecodeError) as problem:
             raise ValueError(f"{path} cannot be read: {problem}.") from None
-        sound = isinstance(record, dict) and {"sweep", "lanes", "version"} <= set(record)
-        if (
-            not sound
-            or not isinstance(record["sweep"], dict)
-            or type(record["lanes"]) is not int
-            or record["lanes"] < 1
-        ):
+        kinds = {"sweep": dict, "lanes": int, "version": str}
+        sound = isinstance(record, dict) and all(type(record.get(key)) is kind for key, kind in kinds.items())
+        if not sound or record["lanes"] < 1:
             raise ValueError(f"{path} is damaged; name another folder.")
         return dict(record)
 

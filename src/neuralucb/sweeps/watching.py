@@ -85,9 +85,9 @@ def _lines(watcher: Watcher, console: Console) -> Callable[[Event], None]:
 
     def tell(event: Event) -> None:
         watcher.hear(event)
-        left = pace.left(watcher.rounds, watcher.whole) if watcher.rounds else ""
         if event.regret is not None and time.monotonic() - last[0] >= LINE_SECONDS:
             last[0] = time.monotonic()
+            left = pace.left(watcher.rounds, watcher.whole)
             what = f"{event.batch.algorithm} on {event.batch.problem}, mean regret {event.regret:.0f}"
             console.print(f"{watcher.finished} of {watcher.runs} runs, {left}; {what}", highlight=False, soft_wrap=True)
 
