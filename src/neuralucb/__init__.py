@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from neuralucb.algorithms import build
     from neuralucb.experiments import compare, run, run_grid
+    from neuralucb.online import Decision, OnlineBandit, StorageError
     from neuralucb.policy import Choice, Estimator, Info, Policy, Prediction
     from neuralucb.problems import Problem, Round, labelled, synthetic
     from neuralucb.schedules import read_schedule
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "algorithms": ("build",),
     "experiments": ("compare", "run", "run_grid"),
+    "online": ("Decision", "OnlineBandit", "StorageError"),
     "policy": ("Choice", "Estimator", "Info", "Policy", "Prediction"),
     "problems": ("Problem", "Round", "labelled", "synthetic"),
     "schedules": ("read_schedule",),
@@ -25,12 +27,15 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Choice",
+    "Decision",
     "Estimator",
     "Info",
+    "OnlineBandit",
     "Policy",
     "Prediction",
     "Problem",
     "Round",
+    "StorageError",
     "Trace",
     "build",
     "compare",

@@ -12,7 +12,7 @@ from neuralucb.blocks import block_product
 from neuralucb.memory import require_memory
 from neuralucb.precision import Number, require
 
-__all__ = ["Block", "Design", "Full", "Outer", "by_arm", "dense", "diagonal", "full", "inner", "none"]
+__all__ = ["Block", "Design", "Full", "Outer", "by_arm", "dense", "diagonal", "drift", "full", "inner", "none"]
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=("arm", "part"), meta_fields=("arms",))
@@ -51,10 +51,11 @@ class Design(NamedTuple):
 
 
 class Full(NamedTuple):
-    """Z⁻¹ and log(det Z / det λI), both kept up to date."""
+    """Z⁻¹ and log(det Z / det λI), both kept up to date; and Zv for one direction v, by which `drift` checks Z⁻¹."""
 
     inverse: jax.Array
     log_det: jax.Array
+    image: jax.Array
 
 
 def full(size: int, *, ridge: Number, dtype: Any = "float64") -> Design:
@@ -66,8 +67,8 @@ def full(size: int, *, ridge: Number, dtype: Any = "float64") -> Design:
     def init() -> Full:
         require(dtype)
         require_memory(size**2 * jnp.dtype(dtype).itemsize, what=f"the full Z of {size} parameters", cure=CURE)
-        inverse = jnp.eye(size, dtype=dtype) / jnp.asarray(ridge, dtype=dtype)
-        return Full(inverse, jnp.zeros((), dtype=dtype))
+        lam = jnp.asarray(ridge, dtype=dtype)
+        return Full(jnp.eye(size, dtype=dtype) / lam, jnp.zeros((), dtype=dtype), lam * _direction(size, dtype))
 
     def width(z: Full, gradient: Any) -> jax.Array:
         g = dense(gradient).astype(dtype)
@@ -77,12 +78,24 @@ def full(size: int, *, ridge: Number, dtype: Any = "float64") -> Design:
         g = dense(gradient).astype(dtype)
         w = z.inverse @ g  # named, so that the update costs O(p²)
         growth = g @ w
-        return Full(z.inverse - jnp.outer(w, w / (1 + growth)), z.log_det + jnp.log1p(growth))
+        image = z.image + g * (g @ _direction(size, dtype))
+        return Full(z.inverse - jnp.outer(w, w / (1 + growth)), z.log_det + jnp.log1p(growth), image)
 
     def solve(z: Full, b: jax.Array) -> jax.Array:
         return z.inverse @ b.astype(dtype)
 
     return Design(init, width, add, lambda z: z.log_det, solve)
+
+
+def drift(z: Full) -> jax.Array:
+    """‖Z⁻¹(Zv) - v‖_∞ for one direction v: how far rounding has carried the kept inverse away. 0 if it has not."""
+    v = _direction(z.inverse.shape[-1], z.inverse.dtype)
+    return jnp.abs(jnp.einsum("...ij,...j->...i", z.inverse, z.image) - v).max()
+
+
+def _direction(size: int, dtype: Any) -> jax.Array:
+    """A vector that no gradient is likely to be parallel or orthogonal to, with entries between -1 and 1."""
+    return jnp.cos(jnp.arange(1, size + 1, dtype=dtype) ** 2)
 
 
 def diagonal(like: Any, *, ridge: Number, dtype: Any = "float32") -> Design:

@@ -90,6 +90,8 @@ class Policy(NamedTuple):
     """belief, context, reward -> belief. Cheap, every round: Z, ridge sums."""
     learn: Callable[[jax.Array, Belief, History], tuple[Belief, Info]]
     """key, belief, history -> belief, Info. Costly, when the schedule says: TrainNN."""
+    origin: dict[str, Any] | None = None
+    """How `build` made it, in plain values, so that it can be made again; None for a policy of your own."""
 
 
 class Estimator(NamedTuple):
@@ -121,7 +123,7 @@ def guard(bare: Policy, check: Callable[[Context], None]) -> Policy:
 
     check  raises ValueError for a context of one arm that does not fit; sees shapes only.
     """
-    init, choose, update, train = (exact(jax.jit(verb)) for verb in bare)
+    init, choose, update, train = (exact(jax.jit(verb)) for verb in bare[:4])
 
     def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array | None = None) -> Choice:
         arms = _check_contexts(contexts, check)

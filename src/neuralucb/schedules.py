@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["Phase", "Schedule", "learning_rounds", "read_schedule", "remembered"]
+__all__ = ["Phase", "Schedule", "is_due", "learning_rounds", "read_schedule", "remembered"]
 
 
 class Phase(NamedTuple):
@@ -61,6 +61,17 @@ def learning_rounds(schedule: Schedule, *, rounds: int) -> np.ndarray:
         chosen.append(np.arange(first, end + 1, phase.every, dtype=np.int32))
         start = max(start, end)
     return np.concatenate(chosen)
+
+
+def is_due(schedule: Schedule, *, since: int, now: int) -> bool:
+    """Whether the policy should have learned after one of the rounds since + 1, …, now."""
+    start = 0
+    for phase in schedule:
+        first, last = max(start, since), now if phase.until is None else min(phase.until, now)
+        if last // phase.every > first // phase.every:
+            return True
+        start = phase.until or now
+    return False
 
 
 def remembered(schedule: Schedule, ends: Sequence[int]) -> np.ndarray:

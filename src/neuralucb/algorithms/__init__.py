@@ -44,7 +44,9 @@ def build(name: str, *, dim: int, rounds: int | None = None, shared_by: int | No
         rounds = read_whole(rounds, 1, "rounds a whole number of at least 1")
     task = Task(int(dim), rounds, shared_by)
     algorithm.check(task, values)
-    return algorithm.recipe(task, values)
+    return algorithm.recipe(task, values)._replace(
+        origin={"algorithm": name, "task": task._asdict(), "settings": values}
+    )
 
 
 def find_algorithm(name: str) -> Algorithm:

@@ -1,0 +1,155 @@
+"""`OnlineBandit` on one core: latency, throughput, memory, recovery. K = 10, d = 50, m = 100, diagonal Z.
+
+taskset -c 0 python benchmarks/online.py latency batch history million replay tail
+"""
+
+import os
+import resource
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+from neuralucb import OnlineBandit, build
+
+ARMS, DIM, WIDTH = 10, 50, 100
+GENERATOR = np.random.default_rng(0)
+CONTEXTS = GENERATOR.normal(size=(1000, ARMS, DIM)).astype(np.float32)
+
+
+def bandit(**settings):
+    policy = build("neural-ucb", dim=DIM, width=WIDTH, design="diagonal", steps=100)
+    return OnlineBandit(policy, **{"learning": "manual", **settings})
+
+
+def percentiles(seconds):
+    p50, p99 = np.percentile(np.asarray(seconds) * 1e3, [50, 99])
+    return f"p50 {p50:.3f} ms, p99 {p99:.3f} ms"
+
+
+def timed(one, rounds):
+    seconds = []
+    for index in range(rounds):
+        started = time.perf_counter()
+        one(index)
+        seconds.append(time.perf_counter() - started)
+    return seconds
+
+
+def latency():
+    for label, settings in (
+        ("no journal", None),
+        ("journal, sync interval", {"sync": "interval"}),
+        ("journal, sync each", {"sync": "each"}),
+        ("journal, sync none", {"sync": "none"}),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            one = bandit(**({} if settings is None else {"journal": Path(folder) / "journal", **settings}))
+            one.warm_up(arms=ARMS)
+            compiled, decisions = one.health().compiled, []
+            selecting = timed(partial(_select, one, decisions), 5000)
+            observing = timed(partial(_observe, one, decisions), 5000)
+            assert one.health().compiled == compiled, "something was compiled in the steady state"
+            one.close()
+        print(f"{label:>24}: select {percentiles(selecting)}; observe {percentiles(observing)}", flush=True)
+
+
+def batch():
+    one = bandit()
+    one.warm_up(arms=ARMS, decisions=1000)
+    single = np.median(timed(lambda index: one.select(CONTEXTS[index]), 1000))
+    many = np.median(timed(lambda index: one.select_many(CONTEXTS), 30)) / 1000
+    print(f"select_many of 1000: {many * 1e6:.1f} us a decision, {single / many:.1f} times as fast as one by one")
+
+
+def history():
+    one = bandit()
+    one.warm_up(arms=ARMS)
+    for size in (100, 10_000, 100_000):
+        missing = size - one.health().observed
+        while missing > 0:
+            rows = min(missing, 10_000)
+            ids = [decision.id for decision in one.select_many(CONTEXTS[: min(rows, 1000)])]
+            one.observe_many(ids, np.ones(len(ids)))
+            missing -= len(ids)
+        seconds = timed(lambda index: one.observe(one.select(CONTEXTS[index]).id, 1.0), 1000)
+        print(f"after {size} observations: select and observe {percentiles(seconds)}", flush=True)
+
+
+def million():
+    one = bandit(window=10_000)
+    one.warm_up(arms=ARMS, decisions=1000)
+    started, rss = time.perf_counter(), []
+    for step in range(1000):
+        decisions = one.select_many(CONTEXTS)
+        one.observe_many([decision.id for decision in decisions], np.ones(1000))
+        if step % 250 == 249:
+            rss.append(_resident())
+    seconds = time.perf_counter() - started
+    print(f"1 000 000 decisions, window 10 000: {seconds:.0f} s; resident after each quarter: {rss} MB", flush=True)
+    print(f"history {one.health().history_bytes / 1e6:.1f} MB")
+
+
+def replay():
+    with tempfile.TemporaryDirectory() as folder:
+        one = bandit(journal=Path(folder) / "journal", sync="none", snapshot_every=10**9)
+        one.warm_up(arms=ARMS)
+        started = time.perf_counter()
+        for index in range(500_000):
+            one.observe(one.select(CONTEXTS[index % 1000]).id, 1.0)
+        wrote, size, version = time.perf_counter() - started, one.health().journal_bytes, one.health().version
+        one.close()
+        started = time.perf_counter()
+        again = OnlineBandit.load(Path(folder) / "journal")
+        seconds = time.perf_counter() - started
+        assert again.health().version == version
+        assert again.health().replayed == 1_000_000
+        again.close()
+        print(
+            f"1 000 000 events ({size / 1e6:.0f} MB) written in {wrote:.0f} s, recovered in {seconds:.1f} s", flush=True
+        )
+
+
+def tail():
+    with tempfile.TemporaryDirectory() as folder:
+        one = bandit(journal=Path(folder) / "journal", sync="none", snapshot_every=10**9)
+        for _ in range(100):
+            decisions = one.select_many(CONTEXTS)
+            one.observe_many([decision.id for decision in decisions], np.ones(1000))
+        one.snapshot()
+        for index in range(5000):
+            one.observe(one.select(CONTEXTS[index % 1000]).id, 1.0)
+        one.close()
+        started = time.perf_counter()
+        again = OnlineBandit.load(Path(folder) / "journal")
+        seconds = time.perf_counter() - started
+        assert again.health().replayed == 10_000
+        assert again.health().observed == 105_000
+        again.close()
+        print(
+            f"a snapshot of 100 000 observations and a tail of 10 000 events: recovered in {seconds:.1f} s", flush=True
+        )
+
+
+def _select(one, decisions, index):
+    decisions.append(one.select(CONTEXTS[index % 1000]))
+
+
+def _observe(one, decisions, index):
+    one.observe(decisions[index].id, 1.0)
+
+
+def _resident():
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() // 1_000_000
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ("latency", "batch", "history", "million", "replay", "tail"):
+        globals()[name]()

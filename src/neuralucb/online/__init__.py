@@ -1,0 +1,9 @@
+"""A policy in front of real traffic: late rewards, arms that come and go, restarts, and nothing lost."""
+
+from neuralucb.online.bandit import OnlineBandit
+from neuralucb.online.decisions import Decision, Explanation
+from neuralucb.online.health import Health
+from neuralucb.online.learning import Lesson
+from neuralucb.online.storage import StorageError
+
+__all__ = ["Decision", "Explanation", "Health", "Lesson", "OnlineBandit", "StorageError"]

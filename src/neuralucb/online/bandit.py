@@ -1,0 +1,279 @@
+"""`OnlineBandit`: a policy in front of real traffic. The only class here that owns state which changes."""
+
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from neuralucb.online import recovery
+from neuralucb.online.arms import ArmId
+from neuralucb.online.asking import played, read_request, read_rewards
+from neuralucb.online.contexts import shape_of_policy
+from neuralucb.online.deciding import decide, decide_many
+from neuralucb.online.decisions import Decision, Explanation
+from neuralucb.online.health import Health, examine
+from neuralucb.online.journal import Sync
+from neuralucb.online.learning import Background, Lesson, train
+from neuralucb.online.programs import Programs
+from neuralucb.online.state import Event, State
+from neuralucb.policy import Policy
+from neuralucb.schedules import is_due, read_schedule
+from neuralucb.settings import read_whole
+
+__all__ = ["OnlineBandit"]
+
+LEARNING = ("inline", "background", "manual")
+
+
+class OnlineBandit:
+    """A policy that decides, takes rewards late and in any order, learns, and loses nothing.
+
+    policy         made by `build`, or your own
+    seed           of everything random; the same calls in the same order give the same decisions
+    schedule       when to learn, in observations: "100", or "10:500,100"
+    learning       `inline`: the `observe` that makes it due waits for it; `background`: a thread; `manual`: `learn()`
+    window         learn from the last so many observations only, and forget the rest, for a world that drifts
+    normalize      let the policy see rewards minus their mean, over their deviation; decisions are in your scale
+    count_pending  count decisions without a reward as if they had brought what was expected: batches then explore
+    journal        a folder in which every decision and reward is kept before it is answered; what it holds goes on
+    sync           when the journal is forced to the disk: `each`, `interval` (50 ms), `none`
+    snapshot_every observations between two snapshots in the journal's folder
+    example        a context of one arm, for a policy that was not made by `build`
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        seed: int = 0,
+        schedule: str = "100",
+        learning: Literal["inline", "background", "manual"] = "inline",
+        window: int | None = None,
+        normalize: bool = False,
+        count_pending: bool = False,
+        journal: str | Path | None = None,
+        sync: Sync = "interval",
+        snapshot_every: int = 10_000,
+        example: Any = None,
+    ) -> None:
+        if learning not in LEARNING:
+            raise ValueError(f"learning must be one of {', '.join(LEARNING)}, got {learning!r}.")
+        read_schedule(schedule)
+        seed = read_whole(seed, 0, "seed a whole number of at least 0")
+        snapshot_every = read_whole(snapshot_every, 1, "snapshot_every a whole number of at least 1")
+        if window is not None:
+            window = read_whole(window, 1, "window a whole number of at least 1, or None")
+        shape = shape_of_policy(policy, example)
+        if shape is None:
+            raise ValueError("example must be a context of one arm, got None; this policy was not made by build.")
+        self.name = secrets.token_hex(4)
+        self.policy = policy
+        self.settings: dict[str, Any] = {
+            "seed": seed, "schedule": str(schedule), "learning": learning, "window": window,
+            "normalize": bool(normalize), "count_pending": bool(count_pending), "snapshot_every": snapshot_every,
+            "sync": sync,
+        }  # fmt: skip
+        self._programs = Programs(policy, seed)
+        places = policy.origin["task"]["shared_by"] if policy.origin is not None else None
+        self._state = State(self._programs, shape, window=window, normalize=bool(normalize), places=places)
+        self._schedule = read_schedule(schedule)
+        self._lock = threading.RLock()
+        self._learning = threading.RLock()
+        self._given = 0
+        self._supposed: tuple[int, Any] | None = None
+        self._keeper: recovery.Keeper | None = None
+        if journal is not None:
+            self._keeper = recovery.Keeper(self, Path(journal), sync)
+        self._given = self._state.ledger.next
+        self._background = Background(self._learn_and_keep) if learning == "background" else None
+
+    # deciding
+
+    def select(self, contexts: Any = None, *, arms: Sequence[ArmId] | None = None, available: Any = None) -> Decision:
+        """Choose an arm: contexts (K, d), or a context that all arms share, for those named or all there are."""
+        return decide(self, *read_request(self._state, contexts, arms, available, 1))
+
+    def select_many(
+        self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None
+    ) -> list[Decision]:
+        """Choose for many at once: contexts (B, K, d), or (B, d) that arms share. Far faster than one by one."""
+        return decide_many(self, *read_request(self._state, contexts, arms, available, 2))
+
+    # observing
+
+    def observe(self, decision_id: str, reward: float) -> None:
+        """Take the reward of a decision, however late."""
+        self.observe_many([decision_id], [reward])
+
+    def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float]) -> None:
+        """Take many rewards at once: all of them, or, if one is wrong, none."""
+        values = read_rewards(rewards, len(decision_ids))
+        if len(values) == 0:
+            return
+        with self._lock:
+            numbers = self._state.ledger.numbers(decision_ids, self.name)
+            self._do(Event("reward", {}, {"numbers": np.asarray(numbers, np.int64), "rewards": values}))
+            self._state.settle()
+        self._after_observing()
+
+    def fit(self, contexts: Any, arms: Any, rewards: Any) -> Lesson:
+        """Start warm, from a log: rows of contexts (n, d), what was played, what it brought; then learn from all.
+
+        arms  ids, beside shared contexts; numbers of arms, beside contexts (n, K, d); None if contexts are the arms'
+        """
+        values = read_rewards(rewards, len(jax.tree.leaves(contexts)[0]))
+        with self._lock:
+            chosen = played(self._state, contexts, arms, len(values))
+            self._do(Event("fit", {}, {**self._state.context_arrays(chosen), "rewards": values}))
+            self._state.settle()
+        lesson = self.learn()
+        self._after_observing()
+        return lesson
+
+    def expire(self, older_than: float) -> int:
+        """Give up on decisions that wait for longer than so many seconds; returns how many."""
+        if not older_than >= 0:
+            raise ValueError(f"older_than must be seconds, at least 0, got {older_than!r}.")
+        with self._lock:
+            numbers = self._state.ledger.older_than(time.time() - older_than)
+            if numbers:
+                self._do(Event("expire", {}, {"numbers": np.asarray(numbers, np.int64)}))
+                self._supposed = None
+        return len(numbers)
+
+    # learning
+
+    def learn(self) -> Lesson:
+        """Train now, on what was observed so far. Meanwhile others may select and observe."""
+        with self._learning:
+            with self._lock:
+                self._do(Event("start", {}, {}))
+                base = self._state.base
+                assert base is not None
+                number = self._state.counts["learned"] + self._state.counts["diverged"]
+            lesson, arrays = train(self._programs, self._state, base, number)
+            with self._lock:
+                self._do(Event("learn", {"promoted": lesson.promoted, "loss": lesson.loss}, arrays))
+                self._supposed = None
+            return lesson
+
+    # arms
+
+    def add_arm(self, arm: ArmId, features: Any = None) -> None:
+        """A new arm, from the next decision on."""
+        with self._lock:
+            row = self._state.arms.check_new(arm, features)
+            self._do(Event("add arm", {"arm": arm}, {"features": row}))
+
+    def remove_arm(self, arm: ArmId) -> None:
+        """Not to be chosen any more; rewards of earlier decisions for it are still taken."""
+        with self._lock:
+            self._state.arms.check([arm])
+            self._do(Event("remove arm", {"arm": arm}, {}))
+
+    # keeping
+
+    def save(self, path: str | Path) -> Path:
+        """Write all of it into a folder, whole or not at all; an earlier save there is replaced."""
+        with self._learning:
+            return recovery.save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, policy: Policy | None = None, *, example: Any = None) -> "OnlineBandit":
+        """What `save` wrote, or a journal's folder. A policy that `build` did not make must be given again."""
+        return recovery.load(cls, Path(path), policy, example)
+
+    def snapshot(self) -> int:
+        """Write a snapshot into the journal's folder now; returns its number."""
+        with self._learning:
+            return self._kept().snapshot()
+
+    def rollback(self, steps: int = 1) -> int:
+        """Believe again what the `steps`-th snapshot from the end has; what was observed since is forgotten.
+
+        Decisions that wait go on waiting. Returns the number of the snapshot.
+        """
+        steps = read_whole(steps, 1, "steps a whole number of at least 1")
+        with self._learning, self._lock:
+            self._supposed = None
+            return self._kept().rollback(steps)
+
+    def close(self) -> None:
+        """Let a lesson at hand end, and the journal go."""
+        if self._background is not None:
+            self._background.close()
+            self._background = None
+        with self._learning, self._lock:
+            if self._keeper is not None:
+                self._keeper.close()
+
+    def __enter__(self) -> "OnlineBandit":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # looking
+
+    def explain(self, decision_id: str) -> Explanation:
+        """Why a decision was made, arm by arm; print it."""
+        with self._lock:
+            return self._state.ledger.explain(decision_id, self.name)
+
+    def health(self) -> Health:
+        """Counts, memory, and whether the belief is sound."""
+        with self._lock:
+            return examine(self)
+
+    def warm_up(self, arms: int | None = None, decisions: int = 1) -> int:
+        """Compile ahead what decisions over so many arms need, and learning; returns how many programs there are."""
+        count = arms or self._state.places or max(1, len(self._state.arms))
+        contexts = self._state.shape.zeros(decisions, count)
+        self._programs.warm_up(self._state.belief, contexts, in_turn=self.settings["count_pending"])
+        kept, rewards = self._state.observations.kept()
+        history = self._state.observations.history(kept, self._state.seen(rewards))
+        self._programs.learn(0, self._state.belief, history)
+        return self._programs.compilations
+
+    # inside
+
+    def _do(self, event: Event) -> None:
+        """Keep an event, then let it happen."""
+        if self._keeper is not None:
+            self._keeper.append(event)
+        self._state.apply(event)
+
+    def _after_observing(self) -> None:
+        state = self._state
+        due = is_due(self._schedule, since=state.learned_at, now=state.observations.total)
+        full = self._keeper is not None and self._keeper.is_due()
+        if self._background is not None and (due or full):
+            self._background.want()
+        elif self._background is None and (full or (due and self.settings["learning"] == "inline")):
+            self._learn_and_keep()
+
+    def _learn_and_keep(self) -> None:
+        """What is due: a lesson, a snapshot."""
+        with self._learning:
+            state = self._state
+            wanted = self.settings["learning"] != "manual"
+            if wanted and is_due(self._schedule, since=state.learned_at, now=state.observations.total):
+                self.learn()
+            if self._keeper is not None and self._keeper.is_due():
+                self._keeper.snapshot()
+
+    def _give(self, count: int) -> int:
+        """Numbers for decisions, never given twice."""
+        with self._lock:
+            first, self._given = self._given, self._given + count
+        return first
+
+    def _kept(self) -> recovery.Keeper:
+        if self._keeper is None:
+            raise ValueError("journal must name a folder for this, got None; or take save and load.")
+        return self._keeper

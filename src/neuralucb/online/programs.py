@@ -1,0 +1,186 @@
+"""The compiled parts of an `OnlineBandit`: choosing, absorbing and learning, for few shapes that cover all sizes."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax, random
+
+from neuralucb.history import History
+from neuralucb.policy import Belief, Choice, Info, Policy
+
+__all__ = ["Programs", "room_for"]
+
+ROWS = 64
+"""Observations absorbed by one call. One program for one and for many: the same numbers, live and replayed."""
+
+BATCH = 128
+"""Decisions of `choose_many` in one call: their intermediate arrays stay in a core's cache."""
+
+LEAST_HISTORY = 256
+
+
+class _Keys(NamedTuple):
+    """One key for each use."""
+
+    init: jax.Array
+    select: jax.Array
+    learn: jax.Array
+
+
+class Programs:
+    """A policy's verbs, compiled; sizes are padded to powers of two, so that few are."""
+
+    def __init__(self, policy: Policy, seed: int) -> None:
+        keys = _Keys(*random.split(random.key(seed), 3))
+
+        def choose(number: Any, belief: Belief, contexts: Any, available: Any) -> Choice:
+            return policy.select(random.fold_in(keys.select, number), belief, contexts, available)
+
+        def choose_in_turn(
+            numbers: Any, belief: Belief, contexts: Any, available: Any, real: Any
+        ) -> tuple[Belief, Choice]:
+            def one(belief: Belief, asked: Any) -> tuple[Belief, Choice]:
+                number, contexts, available, real = asked
+                choice = choose(number, belief, contexts, available)
+                context = jax.tree.map(lambda leaf: leaf[choice.arm], contexts)
+                supposed = policy.observe(belief, context, choice.mean[choice.arm].astype(jnp.float32))
+                return jax.tree.map(lambda new, old: jnp.where(real, new, old), supposed, belief), choice
+
+            return lax.scan(one, belief, (numbers, contexts, available, real))
+
+        def absorb(belief: Belief, contexts: Any, rewards: Any, count: Any) -> tuple[Belief, Any]:
+            def one(row: Any, belief: Belief) -> Belief:
+                return policy.observe(belief, jax.tree.map(lambda leaf: leaf[row], contexts), rewards[row])
+
+            after = lax.fori_loop(jnp.int32(0), count, one, belief)
+            return after, _is_finite(after)
+
+        def learn(number: Any, belief: Belief, history: History) -> tuple[Belief, Info, Any]:
+            after, info = policy.learn(random.fold_in(keys.learn, number), belief, history)
+            return after, info, _is_finite(after)
+
+        self._init = lambda: policy.init(keys.init)
+        self._compiled: dict[str, Any] = {
+            "choose": jax.jit(choose),
+            "choose_many": jax.jit(jax.vmap(choose, (0, None, 0, 0))),
+            "choose_in_turn": jax.jit(choose_in_turn),
+            "absorb": jax.jit(absorb),
+            "learn": jax.jit(learn),
+        }
+
+    def init(self) -> Belief:
+        """What is believed before anything was seen."""
+        with jax.enable_x64(True):
+            return jax.block_until_ready(self._init())
+
+    def choose(self, number: int, belief: Belief, contexts: Any, available: np.ndarray) -> Choice:
+        """One choice among K arms, padded to a power of two."""
+        arms = len(available)
+        contexts, available = _padded((contexts, available), _power_of_two(arms))
+        choice = self._call("choose", np.uint32(number), belief, contexts, available)
+        return _first(choice, arms)
+
+    def choose_many(self, first: int, belief: Belief, contexts: Any, available: np.ndarray) -> Choice:
+        """Choices for B sets of contexts [B, K, …], none of which knows of the others."""
+        pieces = [
+            _first(self._call("choose_many", numbers, belief, *padded), count)
+            for numbers, padded, count in _pieces(first, (contexts, available))
+        ]
+        return pieces[0] if len(pieces) == 1 else jax.tree.map(lambda *leaves: np.concatenate(leaves), *pieces)
+
+    def choose_in_turn(self, first: int, belief: Belief, contexts: Any, available: np.ndarray) -> tuple[Belief, Choice]:
+        """The same, each after the ones before are supposed to have brought what was expected of them."""
+        pieces = []
+        for numbers, padded, count in _pieces(first, (contexts, available)):
+            real = np.arange(len(numbers)) < count
+            belief, choice = self._call("choose_in_turn", numbers, belief, *padded, real, fetch=False)
+            pieces.append(_first(jax.device_get(choice), count))
+        return belief, jax.tree.map(lambda *leaves: np.concatenate(leaves), *pieces)
+
+    def absorb(self, belief: Belief, contexts: Any, rewards: np.ndarray) -> tuple[Belief, int]:
+        """The belief after n observations, and how many of them were refused: they made it not finite."""
+        refused = 0
+        for first in range(0, len(rewards), ROWS):
+            block = jax.tree.map(lambda leaf, first=first: leaf[first : first + ROWS], (contexts, rewards))
+            count = len(block[1])
+            after, finite = self._call("absorb", belief, *_padded(block, ROWS), np.int32(count), fetch=False)
+            if finite:
+                belief = after
+            elif count == 1:
+                refused += 1
+            else:  # one by one, so that only those are refused which do harm
+                for row in range(count):
+                    one = jax.tree.map(lambda leaf, row=row: leaf[row : row + 1], block)
+                    belief, more = self.absorb(belief, *one)
+                    refused += more
+        return belief, refused
+
+    def learn(self, number: int, belief: Belief, history: History) -> tuple[Belief, Info, bool]:
+        """The trained belief, how it went, and whether all of it is finite."""
+        after, info, finite = self._call("learn", np.uint32(number), belief, history, fetch=False)
+        return jax.block_until_ready(after), jax.device_get(info), bool(finite)
+
+    def warm_up(self, belief: Belief, contexts: Any, *, in_turn: bool) -> None:
+        """Compile what decisions over contexts [B, K, …] like these need, and absorbing."""
+        mask = np.ones(jax.tree.leaves(contexts)[0].shape[:2], bool)
+        self.choose(0, belief, jax.tree.map(lambda leaf: leaf[0], contexts), mask[0])
+        if in_turn:
+            self.choose_in_turn(0, belief, contexts, mask)
+        elif len(mask) > 1:
+            self.choose_many(0, belief, contexts, mask)
+        self.absorb(belief, jax.tree.map(lambda leaf: leaf[:1, 0], contexts), np.zeros(1, np.float32))
+
+    @property
+    def compilations(self) -> int:
+        """How many programs have been compiled so far."""
+        return sum(program._cache_size() for program in self._compiled.values())
+
+    def _call(self, name: str, *args: Any, fetch: bool = True) -> Any:
+        with jax.enable_x64(True):
+            result = self._compiled[name](*args)
+        return Choice._make(map(np.asarray, result)) if fetch else result
+
+
+def room_for(rows: int) -> int:
+    """The capacity of a history that holds so many rows: a power of two."""
+    return max(LEAST_HISTORY, _power_of_two(rows))
+
+
+def _power_of_two(count: int) -> int:
+    return 1 << max(0, count - 1).bit_length()
+
+
+def _pieces(first: int, tree: Any) -> Any:
+    """(numbers, piece padded to a power of two, its true length) for pieces of at most BATCH."""
+    count = len(jax.tree.leaves(tree)[0])
+    for start in range(0, count, BATCH):
+        piece = jax.tree.map(lambda leaf, start=start: leaf[start : start + BATCH], tree)
+        length = min(BATCH, count - start)
+        size = _power_of_two(length)
+        numbers = np.arange(first + start, first + start + size, dtype=np.uint64).astype(np.uint32)
+        contexts, available = _padded(piece, size)
+        available[length:] = True
+        yield numbers, (contexts, available), length
+
+
+def _padded(tree: Any, size: int) -> Any:
+    def pad(leaf: np.ndarray) -> np.ndarray:
+        if len(leaf) == size:
+            return leaf.copy() if leaf.dtype == bool else leaf
+        wide = np.zeros((size, *leaf.shape[1:]), leaf.dtype)
+        wide[: len(leaf)] = leaf
+        return wide
+
+    return jax.tree.map(pad, tree)
+
+
+def _first(choice: Choice, count: int) -> Choice:
+    """Without the padding; what is one number for all stays."""
+    return Choice._make(leaf if np.ndim(leaf) == 0 else leaf[:count] for leaf in choice)
+
+
+def _is_finite(belief: Belief) -> Any:
+    floats = [leaf for leaf in jax.tree.leaves(belief) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    return jnp.all(jnp.stack([jnp.isfinite(leaf).all() for leaf in floats])) if floats else jnp.bool_(True)

@@ -1,0 +1,146 @@
+"""Snapshots: arrays in safetensors, the rest in JSON, and a manifest with their SHA-256, written last.
+
+A folder keeps the last five. Only what a manifest names exists; a crash before that leaves nothing but litter.
+"""
+
+import hashlib
+import json
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neuralucb.files import write_whole
+from neuralucb.online.storage import Step, StorageError, sync_folder
+
+__all__ = ["KEPT", "Snapshot", "note", "numbers", "read", "write"]
+
+FORMAT = 1
+KEPT = 5
+LARGEST_TEXT = 1 << 30
+
+
+class Snapshot(NamedTuple):
+    """All of a bandit at one moment."""
+
+    fields: dict[str, Any]
+    """plain values"""
+    arrays: dict[str, np.ndarray]
+    note: int = 0
+    """kept in the manifest, to be read without the rest"""
+
+
+def write(folder: Path, snapshot: Snapshot, *, kept: int = KEPT, step: Step) -> int:
+    """Write it as the newest, forget all but the last `kept`, and return its number."""
+    from safetensors.numpy import save
+
+    number = max(numbers(folder), default=0) + 1
+    parts = {
+        _part(number, "arrays.safetensors"): save({k: np.asarray(v, order="C") for k, v in snapshot.arrays.items()}),
+        _part(number, "state.json"): json.dumps(snapshot.fields).encode(),
+    }
+    manifest = {
+        "format": FORMAT,
+        "note": snapshot.note,
+        "parts": {name: {"sha256": _digest(data), "bytes": len(data)} for name, data in parts.items()},
+    }
+    sealed = json.dumps({"manifest": manifest, "sha256": _digest(json.dumps(manifest, sort_keys=True).encode())})
+    try:
+        for name, data in parts.items():
+            step(f"snapshot {name.split('.', 1)[1]}")
+            write_whole(folder / name, partial(_write, data=data))
+        sync_folder(folder)
+        step("snapshot manifest")
+        write_whole(folder / _part(number, "manifest.json"), partial(_write, data=sealed.encode()))
+        step("snapshot sync")
+        sync_folder(folder)
+    except OSError as problem:
+        raise StorageError(f"{folder} could not be written: {problem.strerror or problem}.") from problem
+    step("snapshot tidy")
+    _tidy(folder, numbers(folder)[-kept:])
+    return number
+
+
+def numbers(folder: Path) -> list[int]:
+    """The snapshots of a folder, oldest first."""
+    return sorted(int(path.name.split("-")[1].split(".")[0]) for path in folder.glob("snapshot-*.manifest.json"))
+
+
+def note(folder: Path, number: int) -> int:
+    """The note of a snapshot."""
+    return int(_manifest(folder / _part(number, "manifest.json"))["note"])
+
+
+def read(folder: Path, number: int | None = None) -> tuple[int, Snapshot]:
+    """A snapshot, the newest if no number is given; every byte of it is checked."""
+    there = numbers(folder)
+    if not there:
+        raise StorageError(f"{folder} has no snapshot; is it the folder of a bandit?")
+    number = there[-1] if number is None else number
+    manifest = _manifest(folder / _part(number, "manifest.json"))
+    data = {name.split(".", 1)[1]: _checked(folder / name, part) for name, part in manifest["parts"].items()}
+    from safetensors.numpy import load
+
+    try:
+        return number, Snapshot(json.loads(data["state.json"]), load(data["arrays.safetensors"]))
+    except (KeyError, ValueError, TypeError) as problem:
+        raise StorageError(f"{folder} has a snapshot {number} that cannot be read: {problem}.") from problem
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > 1 << 16:
+            raise ValueError("it is too long")
+        sealed = json.loads(path.read_bytes())
+        manifest = sealed["manifest"]
+        if manifest["format"] > FORMAT:
+            raise StorageError(
+                f"{path} has format {manifest['format']}, this version reads up to {FORMAT}; update neuralucb."
+            )
+        if _digest(json.dumps(manifest, sort_keys=True).encode()) != sealed["sha256"]:
+            raise ValueError("it does not match its SHA-256")
+        for name, part in manifest["parts"].items():
+            if Path(name).name != name or not isinstance(part["bytes"], int):
+                raise ValueError("it names parts that it cannot have")
+        return manifest
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        raise StorageError(f"{path} is damaged: {problem}; take back the file, or an older snapshot.") from problem
+
+
+def _checked(path: Path, part: dict[str, Any]) -> bytes:
+    """The bytes of a part. The size is compared before anything is read, so a wrong file costs no memory."""
+    try:
+        size = path.stat().st_size
+        data = path.read_bytes() if size == part["bytes"] else b""
+    except OSError as problem:
+        raise StorageError(f"{path} cannot be read: {problem.strerror}; take back the file.") from problem
+    if size != part["bytes"] or _digest(data) != part["sha256"]:
+        raise StorageError(
+            f"{path} is damaged: {size} bytes that do not match their SHA-256 (of {part['bytes']} bytes); take back "
+            "the file, or an older snapshot."
+        )
+    return data
+
+
+def _tidy(folder: Path, keep: list[int]) -> None:
+    """Manifests first: what has one is whole."""
+    for path in sorted(folder.glob("snapshot-*"), key=lambda path: "manifest" not in path.name):
+        if int(path.name.split("-")[1].split(".")[0]) not in keep:
+            path.unlink(missing_ok=True)
+    for litter in folder.glob(".snapshot-*.part"):
+        if f".{os.getpid()}." not in litter.name:
+            litter.unlink(missing_ok=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def _part(number: int, what: str) -> str:
+    return f"snapshot-{number:08d}.{what}"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,48 @@
+"""What is stored cannot be read or written: one error, and the small things that both journal and snapshots need."""
+
+import json
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["StorageError", "pack", "sync_folder", "unpack"]
+
+Step = Callable[[str], None]
+"""Told the name of each step before it is done; what it raises stops there. For tests of crashes."""
+
+
+class StorageError(Exception):
+    """A file of a bandit is damaged, of a newer format, in use, or cannot be written; it says which, and why."""
+
+
+def pack(fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """Plain values and arrays as bytes: the length of a JSON text, the text, then the arrays one after the other."""
+    shapes = {name: (array.dtype.str, array.shape) for name, array in arrays.items()}
+    text = json.dumps([fields, shapes], separators=(",", ":")).encode()
+    return b"".join([struct.pack("<I", len(text)), text, *(array.tobytes() for array in arrays.values())])
+
+
+def unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What `pack` was given. The payload must be known to be whole: a checksum is the caller's affair."""
+    (length,) = struct.unpack_from("<I", payload)
+    fields, shapes = json.loads(payload[4 : 4 + length])
+    arrays, offset = {}, 4 + length
+    for name, (kind, shape) in shapes.items():
+        dtype = np.dtype(kind)
+        count = int(np.prod(shape, dtype=np.int64))
+        arrays[name] = np.frombuffer(payload, dtype, count, offset).reshape(shape)
+        offset += count * dtype.itemsize
+    return fields, arrays
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
