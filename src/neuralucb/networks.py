@@ -12,7 +12,7 @@ from neuralucb.designs import Outer
 from neuralucb.policy import check_vector
 from neuralucb.precision import require
 
-__all__ = ["INITIALIZATIONS", "SCALINGS", "FirstLayer", "Network", "mlp"]
+__all__ = ["INITIALIZATIONS", "SCALINGS", "FirstLayer", "Network", "mlp", "own"]
 
 SCALINGS = ("tangent", "standard")
 INITIALIZATIONS = ("paper", "symmetric", "gaussian", "uniform")
@@ -131,6 +131,39 @@ def mlp(
 
     example, many = jax.ShapeDtypeStruct((dim,), "float32"), jax.vmap(apply, (None, 0))
     return Network(init, apply, many, tangent, example, check_vector(dim), FirstLayer(prepare, finish, backward))
+
+
+def own(
+    init: Callable[[jax.Array], Any], apply: Callable[[Any, Any], jax.Array], *, example: Any, width: int = 1
+) -> Network:
+    """A network of your own: any pair of functions, key -> parameters and (parameters, context) -> one number.
+
+    example  a context of one arm
+    width    m, if the gradient is to be divided by its root as the paper's is
+    """
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), example)
+    result = jax.eval_shape(lambda key: apply(init(key), example), random.key(0))
+    if getattr(result, "shape", None) != ():
+        raise ValueError(f"apply must return one number for one context, got {result}; squeeze or index its output.")
+
+    def begin(key: jax.Array) -> Any:
+        """In float32, also where float64 is at hand and a library would take it."""
+        return jax.tree.map(lambda leaf: leaf.astype("float32") if leaf.dtype == np.float64 else leaf, init(key))
+
+    def value_of(params: Any, context: Any) -> jax.Array:
+        return apply(params, context).astype("float32")
+
+    def tangent(params: Any, context: Any) -> tuple[jax.Array, Any]:
+        value, gradient = jax.value_and_grad(value_of)(params, context)
+        return value, jax.tree.map(lambda leaf: leaf / jnp.sqrt(jnp.asarray(width, leaf.dtype)), gradient)
+
+    def check(context: Any) -> None:
+        got = jax.tree.map(lambda leaf: jnp.shape(leaf), context)
+        wanted = jax.tree.map(lambda leaf: leaf.shape, shapes)
+        if got != wanted:
+            raise ValueError(f"a context must have the shapes {wanted}, as the example has, got {got}.")
+
+    return Network(begin, value_of, jax.vmap(value_of, (None, 0)), tangent, shapes, check)
 
 
 def _uniform(key: jax.Array, shape: tuple[int, ...], fan_in: int, biases: bool) -> jax.Array:

@@ -1,5 +1,6 @@
 """The algorithms by name. Add your own: `ALGORITHMS["mine"] = Algorithm(…)`, and every command and test knows it."""
 
+from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
@@ -44,9 +45,14 @@ def build(name: str, *, dim: int, rounds: int | None = None, shared_by: int | No
         rounds = read_whole(rounds, 1, "rounds a whole number of at least 1")
     task = Task(int(dim), rounds, shared_by)
     algorithm.check(task, values)
-    return algorithm.recipe(task, values)._replace(
-        origin={"algorithm": name, "task": task._asdict(), "settings": values}
-    )
+    origin = {"algorithm": name, "task": task._asdict(), "settings": values}
+    return _make(algorithm, task, tuple(values.items()))._replace(origin=origin)
+
+
+@lru_cache(maxsize=64)
+def _make(algorithm: Algorithm, task: Task, settings: tuple[tuple[str, Any], ...]) -> Policy:
+    """One policy for the same question, so that what was compiled for it is used again."""
+    return algorithm.recipe(task, dict(settings))
 
 
 def find_algorithm(name: str) -> Algorithm:

@@ -85,7 +85,6 @@ class OnlineBandit:
         self._lock = threading.RLock()
         self._learning = threading.RLock()
         self._given = 0
-        self._supposed: tuple[int, Any] | None = None
         self._keeper: recovery.Keeper | None = None
         if journal is not None:
             self._keeper = recovery.Keeper(self, Path(journal), sync)
@@ -143,7 +142,6 @@ class OnlineBandit:
             numbers = self._state.ledger.older_than(time.time() - older_than)
             if numbers:
                 self._do(Event("expire", {}, {"numbers": np.asarray(numbers, np.int64)}))
-                self._supposed = None
         return len(numbers)
 
     # learning
@@ -159,7 +157,6 @@ class OnlineBandit:
             lesson, arrays = train(self._programs, self._state, base, number)
             with self._lock:
                 self._do(Event("learn", {"promoted": lesson.promoted, "loss": lesson.loss}, arrays))
-                self._supposed = None
             return lesson
 
     # arms
@@ -200,14 +197,12 @@ class OnlineBandit:
         """
         steps = read_whole(steps, 1, "steps a whole number of at least 1")
         with self._learning, self._lock:
-            self._supposed = None
             return self._kept().rollback(steps)
 
     def close(self) -> None:
         """Let a lesson at hand end, and the journal go."""
         if self._background is not None:
             self._background.close()
-            self._background = None
         with self._learning, self._lock:
             if self._keeper is not None:
                 self._keeper.close()

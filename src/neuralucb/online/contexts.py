@@ -28,7 +28,7 @@ class Shape(NamedTuple):
 
     def read(self, given: Any, axes: int, *, what: str = "contexts") -> tuple[Any, tuple[int, ...]]:
         """Arrays of the right types with `axes` leading axes, and the lengths of those."""
-        if self.is_vector and isinstance(given, list | tuple):
+        if self.is_vector and type(given) in (list, tuple):
             given = _stacked(given, what)
         leaves, structure = jax.tree.flatten(given)
         if structure != self.structure:

@@ -48,11 +48,9 @@ def _in_turn(bandit: "OnlineBandit", contexts: Any, ids: Ids, available: np.ndar
     """Each knows of those before it, and of all that wait: so nobody else may decide meanwhile."""
     with bandit._lock:
         first, version = bandit._give(len(available)), bandit._state.version
-        if bandit._supposed is None or bandit._supposed[0] != version:
-            bandit._supposed = version, bandit._state.supposed()
-        supposed, choice = bandit._programs.choose_in_turn(first, bandit._supposed[1], contexts, available)
+        supposed, choice = bandit._programs.choose_in_turn(first, bandit._state.supposed(), contexts, available)
         decisions = _keep(bandit, first, version, ids, choice, available, _rows(contexts, choice.arm))
-        bandit._supposed = version, supposed
+        bandit._state.suppose(supposed)
         return decisions
 
 

@@ -82,8 +82,8 @@ class Asked(NamedTuple):
         """One of them."""
         position = int(self.chosen[row])
         return Decision(
-            f"{name}-{self.first + row}", self.arm(position), position, self.mean[row], self.width[row], self.score[row],
-            self.version,
+            f"{name}-{self.first + row}", self.arm(position), position,
+            self.mean[row], self.width[row], self.score[row], self.version,
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 
 from neuralucb.designs import Full, drift
+from neuralucb.precision import exact
 
 if TYPE_CHECKING:
     from neuralucb.online.bandit import OnlineBandit
@@ -68,7 +69,7 @@ def examine(bandit: "OnlineBandit") -> Health:
         refused=counts["refused"],
         loss=state.loss,
         smallest_variance=state.smallest_variance,
-        inverse_drift=max((float(drift(design)) for design in designs), default=float("nan")),
+        inverse_drift=max((float(exact(drift)(design)) for design in designs), default=float("nan")),
         version=state.version,
         belief_bytes=sum(leaf.nbytes for leaf in jax.tree.leaves(state.belief)),
         history_bytes=state.observations.bytes,

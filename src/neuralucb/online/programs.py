@@ -1,5 +1,6 @@
 """The compiled parts of an `OnlineBandit`: choosing, absorbing and learning, for few shapes that cover all sizes."""
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -33,59 +34,27 @@ class Programs:
     """A policy's verbs, compiled; sizes are padded to powers of two, so that few are."""
 
     def __init__(self, policy: Policy, seed: int) -> None:
-        keys = _Keys(*random.split(random.key(seed), 3))
-
-        def choose(number: Any, belief: Belief, contexts: Any, available: Any) -> Choice:
-            return policy.select(random.fold_in(keys.select, number), belief, contexts, available)
-
-        def choose_in_turn(
-            numbers: Any, belief: Belief, contexts: Any, available: Any, real: Any
-        ) -> tuple[Belief, Choice]:
-            def one(belief: Belief, asked: Any) -> tuple[Belief, Choice]:
-                number, contexts, available, real = asked
-                choice = choose(number, belief, contexts, available)
-                context = jax.tree.map(lambda leaf: leaf[choice.arm], contexts)
-                supposed = policy.observe(belief, context, choice.mean[choice.arm].astype(jnp.float32))
-                return jax.tree.map(lambda new, old: jnp.where(real, new, old), supposed, belief), choice
-
-            return lax.scan(one, belief, (numbers, contexts, available, real))
-
-        def absorb(belief: Belief, contexts: Any, rewards: Any, count: Any) -> tuple[Belief, Any]:
-            def one(row: Any, belief: Belief) -> Belief:
-                return policy.observe(belief, jax.tree.map(lambda leaf: leaf[row], contexts), rewards[row])
-
-            after = lax.fori_loop(jnp.int32(0), count, one, belief)
-            return after, _is_finite(after)
-
-        def learn(number: Any, belief: Belief, history: History) -> tuple[Belief, Info, Any]:
-            after, info = policy.learn(random.fold_in(keys.learn, number), belief, history)
-            return after, info, _is_finite(after)
-
-        self._init = lambda: policy.init(keys.init)
-        self._compiled: dict[str, Any] = {
-            "choose": jax.jit(choose),
-            "choose_many": jax.jit(jax.vmap(choose, (0, None, 0, 0))),
-            "choose_in_turn": jax.jit(choose_in_turn),
-            "absorb": jax.jit(absorb),
-            "learn": jax.jit(learn),
-        }
+        with jax.enable_x64(True):
+            self._keys = _Keys(*random.split(random.key(seed), 3))
+        self._init = policy.init
+        self._compiled = _compile(Policy(*policy[:4]))
 
     def init(self) -> Belief:
         """What is believed before anything was seen."""
         with jax.enable_x64(True):
-            return jax.block_until_ready(self._init())
+            return jax.block_until_ready(self._init(self._keys.init))
 
     def choose(self, number: int, belief: Belief, contexts: Any, available: np.ndarray) -> Choice:
         """One choice among K arms, padded to a power of two."""
         arms = len(available)
         contexts, available = _padded((contexts, available), _power_of_two(arms))
-        choice = self._call("choose", np.uint32(number), belief, contexts, available)
+        choice = self._call("choose", self._keys.select, np.uint32(number), belief, contexts, available)
         return _first(choice, arms)
 
     def choose_many(self, first: int, belief: Belief, contexts: Any, available: np.ndarray) -> Choice:
         """Choices for B sets of contexts [B, K, …], none of which knows of the others."""
         pieces = [
-            _first(self._call("choose_many", numbers, belief, *padded), count)
+            _first(self._call("choose_many", self._keys.select, numbers, belief, *padded), count)
             for numbers, padded, count in _pieces(first, (contexts, available))
         ]
         return pieces[0] if len(pieces) == 1 else jax.tree.map(lambda *leaves: np.concatenate(leaves), *pieces)
@@ -95,7 +64,9 @@ class Programs:
         pieces = []
         for numbers, padded, count in _pieces(first, (contexts, available)):
             real = np.arange(len(numbers)) < count
-            belief, choice = self._call("choose_in_turn", numbers, belief, *padded, real, fetch=False)
+            belief, choice = self._call(
+                "choose_in_turn", self._keys.select, numbers, belief, *padded, real, fetch=False
+            )
             pieces.append(_first(jax.device_get(choice), count))
         return belief, jax.tree.map(lambda *leaves: np.concatenate(leaves), *pieces)
 
@@ -119,7 +90,7 @@ class Programs:
 
     def learn(self, number: int, belief: Belief, history: History) -> tuple[Belief, Info, bool]:
         """The trained belief, how it went, and whether all of it is finite."""
-        after, info, finite = self._call("learn", np.uint32(number), belief, history, fetch=False)
+        after, info, finite = self._call("learn", self._keys.learn, np.uint32(number), belief, history, fetch=False)
         return jax.block_until_ready(after), jax.device_get(info), bool(finite)
 
     def warm_up(self, belief: Belief, contexts: Any, *, in_turn: bool) -> None:
@@ -141,6 +112,45 @@ class Programs:
         with jax.enable_x64(True):
             result = self._compiled[name](*args)
         return Choice._make(map(np.asarray, result)) if fetch else result
+
+
+@lru_cache(maxsize=16)
+def _compile(policy: Policy) -> dict[str, Any]:
+    """The programs of a policy; a second bandit with the same one compiles nothing."""
+
+    def choose(key: Any, number: Any, belief: Belief, contexts: Any, available: Any) -> Choice:
+        return policy.select(random.fold_in(key, number), belief, contexts, available)
+
+    def choose_in_turn(
+        key: Any, numbers: Any, belief: Belief, contexts: Any, available: Any, real: Any
+    ) -> tuple[Belief, Choice]:
+        def one(belief: Belief, asked: Any) -> tuple[Belief, Choice]:
+            number, contexts, available, real = asked
+            choice = choose(key, number, belief, contexts, available)
+            context = jax.tree.map(lambda leaf: leaf[choice.arm], contexts)
+            supposed = policy.observe(belief, context, choice.mean[choice.arm].astype(jnp.float32))
+            return jax.tree.map(lambda new, old: jnp.where(real, new, old), supposed, belief), choice
+
+        return lax.scan(one, belief, (numbers, contexts, available, real))
+
+    def absorb(belief: Belief, contexts: Any, rewards: Any, count: Any) -> tuple[Belief, Any]:
+        def one(row: Any, belief: Belief) -> Belief:
+            return policy.observe(belief, jax.tree.map(lambda leaf: leaf[row], contexts), rewards[row])
+
+        after = lax.fori_loop(jnp.int32(0), count, one, belief)
+        return after, _is_finite(after)
+
+    def learn(key: Any, number: Any, belief: Belief, history: History) -> tuple[Belief, Info, Any]:
+        after, info = policy.learn(random.fold_in(key, number), belief, history)
+        return after, info, _is_finite(after)
+
+    return {
+        "choose": jax.jit(choose),
+        "choose_many": jax.jit(jax.vmap(choose, (None, 0, None, 0, 0))),
+        "choose_in_turn": jax.jit(choose_in_turn),
+        "absorb": jax.jit(absorb),
+        "learn": jax.jit(learn),
+    }
 
 
 def room_for(rows: int) -> int:

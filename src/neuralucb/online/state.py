@@ -56,6 +56,7 @@ class State:
         self.loss = float("nan")
         self.smallest_variance = float("inf")
         self.base: Base | None = None
+        self._supposed: Belief | None = None
         self._waiting: list[tuple[Any, np.ndarray]] = []
         """observed, but not yet in the belief: replaying absorbs many at once"""
         self._kinds: dict[str, Callable[[dict[str, Any], dict[str, np.ndarray]], None]] = {
@@ -71,6 +72,7 @@ class State:
 
     def apply(self, event: Event) -> None:
         """Change by an event. It must have been checked: this does not refuse."""
+        self._supposed = None
         self._kinds[event.kind](event.fields, event.arrays)
 
     def settle(self, *, if_more_than: int = 0) -> None:
@@ -89,11 +91,17 @@ class State:
 
     def supposed(self) -> Belief:
         """The belief if every decision that waits had brought what was expected of it."""
+        if self._supposed is not None:
+            return self._supposed
         if not self.ledger.pending:
             return self.belief
         places = self.ledger.pending.values()
         expected = np.asarray([asked.mean[row, asked.chosen[row]] for asked, row in places], np.float32)
         return self.programs.absorb(self.belief, self.ledger.contexts(self.ledger.pending), self.seen(expected))[0]
+
+    def suppose(self, belief: Belief) -> None:
+        """Keep what `supposed` will give until something is observed, learned or expires."""
+        self._supposed = belief
 
     def context_of(self, arrays: dict[str, np.ndarray]) -> Any:
         """The contexts among an event's arrays."""
@@ -174,6 +182,8 @@ class State:
         }
         arrays = {f"pending.{name}": array for name, array in pending_arrays.items()}
         arrays |= {f"belief.{index}": plain(leaf) for index, leaf in enumerate(jax.tree.leaves(self.belief))}
+        if self._supposed is not None:
+            arrays |= {f"supposed.{index}": plain(leaf) for index, leaf in enumerate(jax.tree.leaves(self._supposed))}
         arrays |= {f"history.{name}": array for name, array in self.context_arrays(contexts).items()}
         return fields, arrays | {"history.rewards": rewards, "features": features}
 
@@ -190,6 +200,9 @@ class State:
         if f"belief.{len(before)}" in arrays:
             raise ValueError("the belief has more arrays than the policy's")
         self.belief = with_leaves(self.fresh, {str(index): arrays[f"belief.{index}"] for index in range(len(before))})
+        if "supposed.0" in arrays:
+            supposed = {str(index): arrays[f"supposed.{index}"] for index in range(len(before))}
+            self._supposed = with_leaves(self.fresh, supposed)
         history = {name.removeprefix("history."): array for name, array in arrays.items()}
         self.observations.restore(self.context_of(history), arrays["history.rewards"], fields["total"])
         self.arms.restore([(arm, place) for arm, place in fields["places"]], arrays["features"], fields["taken"])
