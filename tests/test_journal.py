@@ -1,0 +1,388 @@
+"""Nothing acknowledged is lost: kills, crashes at every step, torn and flipped bytes, full disks, threads."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralucb import OnlineBandit, StorageError, build
+from neuralucb.online import journal
+from neuralucb.online.storage import pack, unpack
+
+DIM, ARMS = 3, 4
+STEPS = (
+    "journal segment",
+    "journal write",
+    "journal sync",
+    "snapshot arrays.safetensors",
+    "snapshot state.json",
+    "snapshot manifest",
+    "snapshot sync",
+    "snapshot tidy",
+)
+WORKER = """
+import os, sys, time
+import numpy as np
+import jax
+jax.config.update("jax_compilation_cache_dir", sys.argv[4])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+from neuralucb import OnlineBandit, build
+from neuralucb.online import recovery
+
+folder, log, crash = sys.argv[1:4]
+seen = {}
+def step(name):
+    seen[name] = seen.get(name, 0) + 1
+    if crash and crash.rsplit(":", 1)[0] == name and seen[name] == int(crash.rsplit(":", 1)[1]):
+        os._exit(9)
+recovery.step = step
+told = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+bandit = OnlineBandit(build("lin-ucb", dim=3), journal=folder, sync="each", snapshot_every=40, schedule="15")
+bandit.warm_up(arms=4, decisions=2)
+os.write(told, b"S\\n")
+generator = np.random.default_rng(int(time.time() * 1e6) % 2**32)
+waiting = []
+for index in range(3000):
+    for decision in bandit.select_many(generator.normal(size=(2, 4, 3))) if index % 3 else [
+        bandit.select(generator.normal(size=(4, 3)))
+    ]:
+        waiting.append(decision.id)
+        os.write(told, f"D {decision.id}\\n".encode())
+    if index % 2 and waiting:
+        decision = waiting.pop(int(generator.integers(len(waiting))))
+        reward = float(np.float32(generator.random()))
+        bandit.observe(decision, reward)
+        os.write(told, f"R {decision} {reward}\\n".encode())
+"""
+
+
+def policy():
+    return build("lin-ucb", dim=DIM)
+
+
+def rows(seed, *lengths):
+    return np.random.default_rng(seed).normal(size=(*lengths, ARMS, DIM)).astype(np.float32)
+
+
+def play(bandit, rounds, seed=0):
+    for row in rows(seed, rounds):
+        decision = bandit.select(row)
+        bandit.observe(decision.id, float(row[decision.position, 0]))
+
+
+def state_of(bandit):
+    """All that is known. What is NaN in one is NaN in the other."""
+    fields, arrays = bandit._state.export()
+    return repr({**fields}), {name: array.tobytes() for name, array in arrays.items()}
+
+
+def run_worker(folder, log, *, crash="", kill_after=None):
+    cache = Path(__file__).parent.parent / ".cache" / "compiled"
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(folder), str(log), crash, str(cache)], stderr=subprocess.PIPE
+    )
+    if kill_after is not None:
+        patience = time.monotonic() + 60
+        begun = log.read_bytes().count(b"S") if log.exists() else 0
+        while not log.exists() or log.read_bytes().count(b"S") == begun:
+            assert worker.poll() is None, worker.stderr.read()
+            assert time.monotonic() < patience
+            time.sleep(0.005)
+        time.sleep(kill_after)
+        worker.send_signal(signal.SIGKILL)
+    errors = worker.communicate(timeout=120)[1].decode()
+    assert "Error" not in errors, errors
+    return worker.returncode
+
+
+def check_nothing_lost(folder, log):
+    """Every acknowledged decision and reward is there once; at most one of each more was under way."""
+    lines = [line.split() for line in log.read_text().splitlines()]
+    decided = {line[1] for line in lines if line[0] == "D"}
+    rewarded = {line[1]: np.float32(line[2]) for line in lines if line[0] == "R"}
+    bandit = OnlineBandit(policy(), journal=folder, sync="none", snapshot_every=40, schedule="15")
+    pending = {f"{bandit.name}-{number}" for number in bandit._state.ledger.pending}
+    rewards = bandit._state.observations.kept()[1].tolist()
+    health = bandit.health()
+    bandit.close()
+    assert not pending & set(rewarded), "a reward was lost"
+    unrewarded = decided - set(rewarded)
+    restarts = sum(line[0] == "S" for line in lines)
+    assert len(unrewarded - pending) <= restarts, "a decision was lost"
+    assert len(rewarded) <= health.observed <= len(rewarded) + restarts
+    for reward in set(map(float, rewarded.values())):
+        assert rewards.count(reward) == list(map(float, rewarded.values())).count(reward)
+    return len(decided), len(rewarded)
+
+
+def check_kills(tmp_path, count):
+    generator = np.random.default_rng(0)
+    folder, log = tmp_path / "journal", tmp_path / "log"
+    for _ in range(count):
+        run_worker(folder, log, kill_after=generator.uniform(0, 0.6))
+        decided, rewarded = check_nothing_lost(folder, log)
+    assert decided > 10 * count
+    assert rewarded > count
+
+
+def test_kills_lose_nothing_that_was_acknowledged(tmp_path):
+    check_kills(tmp_path, 4)
+
+
+@pytest.mark.slow
+def test_fifty_kills_lose_nothing_that_was_acknowledged(tmp_path):
+    check_kills(tmp_path, 50)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_crash_at_any_step_loses_nothing_that_was_acknowledged(step, tmp_path):
+    folder, log = tmp_path / "journal", tmp_path / "log"
+    log.touch()
+    assert run_worker(folder, log, crash=f"{step}:2") == 9, "there is no such step"
+    check_nothing_lost(folder, log)
+
+
+@pytest.mark.parametrize("learning", ["inline", "background"])
+def test_after_a_restart_it_goes_on_as_if_nothing_had_happened(learning, tmp_path):
+    small = build("neural-ucb", dim=DIM, width=8, steps=5, design="diagonal")
+    settings = {"schedule": "8", "snapshot_every": 30, "learning": learning}
+    one = OnlineBandit(small, journal=tmp_path / "journal", **settings)
+    one.add_arm("a", [1.0])
+    one.add_arm("b", [2.0])
+    play(one, 45)
+    for decision in one.select_many([[0.1, 0.2], [0.3, 0.4]]):
+        waiting = decision
+    one.remove_arm("a")
+    one.select(rows(3))
+    assert one.expire(older_than=0) == 3
+    waiting = one.select(rows(4))
+    one.close()
+    before = state_of(one)
+    again = OnlineBandit.load(tmp_path / "journal")
+    assert state_of(again) == before
+    assert again.health().replayed > 0
+    again.observe(waiting.id, 1.0)
+    play(again, 10)
+    again.close()
+
+
+def test_the_same_constructor_goes_on_and_another_is_refused(tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(policy(), journal=folder) as one:
+        play(one, 5)
+        with pytest.raises(StorageError, match="in use"):
+            OnlineBandit(policy(), journal=folder)
+    with OnlineBandit(policy(), journal=folder) as again:
+        assert again.health().observed == 5
+        assert again.name == one.name
+    for other, why in (
+        ({"policy": build("lin-ucb", dim=DIM + 1)}, "policy"),
+        ({"policy": policy(), "seed": 1}, "seed"),
+        ({"policy": policy(), "window": 3}, "window"),
+    ):
+        with pytest.raises(ValueError, match=f"made with {why}"):
+            OnlineBandit(other.pop("policy"), journal=folder, **other)
+
+
+def test_a_torn_end_is_cut_and_counted(tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(policy(), journal=folder) as one:
+        play(one, 5)
+    newest = list(journal.segments(folder).values())[-1]
+    whole = newest.read_bytes()
+    newest.write_bytes(whole + whole[-30:-5][:17])  # less than a record's header
+    with OnlineBandit(policy(), journal=folder) as again:
+        assert again.health().torn_bytes == 17
+        assert again.health().observed == 5
+    with OnlineBandit(policy(), journal=folder) as again:
+        assert again.health().torn_bytes == 0
+        assert again.health().observed == 5
+
+
+def records(folder, last=True):
+    torn = []
+    (path,) = folder.glob("journal-*.log")
+    return list(journal.read_segment(path, 0, last=last, torn=torn.append)), torn
+
+
+def small_journal(folder, size=4096):
+    book = journal.Journal(folder, "none", lambda name: None)
+    book.begin(1, 0)
+    payloads = []
+    while os.path.getsize(folder / "journal-00000001.log") < size:
+        payloads.append(pack({"n": len(payloads)}, {"a": np.arange(len(payloads) % 7, dtype=np.float32)}))
+        book.append(payloads[-1])
+    book.close()
+    return payloads
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "zero"])
+def test_each_of_4096_bytes_cut_or_flipped_is_recovered_or_refused_never_wrong(damage, tmp_path):
+    payloads = small_journal(tmp_path)
+    path = tmp_path / "journal-00000001.log"
+    whole = path.read_bytes()
+    assert len(whole) >= 4096
+    recovered = refused = 0
+    for at in range(len(whole)):
+        if damage == "cut":
+            path.write_bytes(whole[:at])
+        elif damage == "flip":
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :])
+        else:
+            path.write_bytes(whole[:at] + bytes(len(whole) - at))
+        try:
+            read, _ = records(tmp_path)
+        except StorageError:
+            refused += 1
+            continue
+        recovered += 1
+        assert read == payloads[: len(read)]
+        if damage == "flip":
+            assert read == payloads, "damage before the end was taken for a torn end"
+    if damage == "cut":
+        assert refused == 0
+    if damage == "flip":
+        assert recovered == 0
+
+
+def test_a_torn_end_is_no_excuse_where_more_follows(tmp_path):
+    small_journal(tmp_path)
+    path = tmp_path / "journal-00000001.log"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(StorageError, match="later segments"):
+        records(tmp_path, last=False)
+
+
+def test_arrays_come_back_as_they_were():
+    arrays = {
+        "a": np.arange(6, dtype=np.float64).reshape(2, 3),
+        "b": np.zeros((0, 4), np.int32),
+        "c": np.float32(3)[()],
+    }
+    arrays["c"] = np.asarray(arrays["c"])
+    fields, read = unpack(pack({"kind": "x", "arms": ["a", 1], "none": None}, arrays))
+    assert fields == {"kind": "x", "arms": ["a", 1], "none": None}
+    for name, array in arrays.items():
+        assert read[name].dtype == array.dtype
+        np.testing.assert_array_equal(read[name], array)
+
+
+def failing(*_):
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("call", ["fdatasync", "write"])
+def test_after_a_failed_write_or_sync_nothing_is_acknowledged_any_more(call, tmp_path, monkeypatch):
+    one = OnlineBandit(policy(), journal=tmp_path / "journal", sync="each")
+    play(one, 3)
+    decision = one.select(rows(1))
+    before = state_of(one)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, call, failing)
+        with pytest.raises(StorageError, match="No space left"):
+            one.observe(decision.id, 1.0)
+    for refused in (lambda: one.observe(decision.id, 1.0), lambda: one.select(rows(2))):
+        with pytest.raises(StorageError, match="takes nothing any more"):
+            refused()
+    assert state_of(one) == before
+    one.close()
+    with OnlineBandit(policy(), journal=tmp_path / "journal") as again:
+        assert again.health().observed in (3, 4)  # the one that failed may have reached the disk all the same
+
+
+def test_five_snapshots_stay_and_the_journal_does_not_grow_for_ever(tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(policy(), journal=folder, snapshot_every=10) as one:
+        play(one, 200)
+        assert len(list(folder.glob("snapshot-*.manifest.json"))) == 5
+        assert len(list(folder.glob("journal-*.log"))) <= 6
+        assert len(list(folder.glob("snapshot-*"))) == 15
+
+
+def test_rolling_back_believes_an_older_snapshot_and_keeps_decisions_that_wait(tmp_path):
+    with OnlineBandit(policy(), journal=tmp_path / "journal", snapshot_every=10**6) as one:
+        play(one, 20)
+        one.snapshot()
+        score = one.select(rows(7)).score
+        play(one, 20, seed=1)
+        waiting = one.select(rows(8))
+        one.rollback()
+        np.testing.assert_array_equal(one.select(rows(7)).score, score)
+        assert one.health().observed == 20
+        one.observe(waiting.id, 1.0)
+        with pytest.raises(ValueError, match="snapshots there are"):
+            one.rollback(9)
+        before = state_of(one)
+    with OnlineBandit(policy(), journal=tmp_path / "journal") as again:
+        assert state_of(again) == before
+    with pytest.raises(ValueError, match="journal must name a folder"):
+        OnlineBandit(policy()).rollback()
+
+
+def test_a_damaged_journal_is_refused(tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(policy(), journal=folder) as one:
+        play(one, 5)
+    path = list(journal.segments(folder).values())[-1]
+    data = bytearray(path.read_bytes())
+    data[60] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(StorageError, match="damaged at byte"):
+        OnlineBandit(policy(), journal=folder)
+    for snapshot in folder.glob("snapshot-*"):
+        snapshot.unlink()
+    with pytest.raises(StorageError, match="no snapshot to begin with"):
+        OnlineBandit(policy(), journal=folder)
+
+
+def check_threads(folder, seconds):
+    bandit = OnlineBandit(policy(), journal=folder, sync="interval", learning="background", schedule="50")
+    bandit.warm_up(arms=ARMS)
+    ids, rewards, errors = [[] for _ in range(8)], [0] * 8, []
+    stop = time.monotonic() + seconds
+
+    def work(me):
+        generator = np.random.default_rng(me)
+        try:
+            while time.monotonic() < stop:
+                decision = bandit.select(generator.normal(size=(ARMS, DIM)))
+                ids[me].append(decision.id)
+                if generator.random() < 0.8:
+                    bandit.observe(decision.id, float(me))
+                    rewards[me] += 1
+        except Exception as problem:
+            errors.append(problem)
+
+    threads = [threading.Thread(target=work, args=(me,)) for me in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    bandit.close()
+    assert not errors, errors
+    every = [decision for mine in ids for decision in mine]
+    assert len(set(every)) == len(every)
+    with OnlineBandit(policy(), journal=folder, schedule="50") as again:
+        for one in (bandit, again):
+            health = one.health()
+            assert health.decisions == len(every)
+            assert health.observed == sum(rewards)
+            assert health.pending == len(every) - sum(rewards)
+            counts = np.bincount(one._state.observations.kept()[1].astype(int), minlength=8)
+            assert counts.tolist() == rewards
+    return len(every)
+
+
+def test_threads_lose_and_double_nothing(tmp_path):
+    assert check_threads(tmp_path / "journal", 2) > 100
+
+
+@pytest.mark.slow
+def test_eight_threads_for_a_minute_lose_and_double_nothing(tmp_path):
+    check_threads(tmp_path / "journal", 60)

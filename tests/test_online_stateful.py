@@ -1,0 +1,169 @@
+"""OnlineBandit against a simple model: any sequence of valid and invalid calls, saves and restarts."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from neuralucb import OnlineBandit, build
+
+DIM = 3
+numbers = st.floats(-1, 1, width=32)
+rewards = st.floats(-5, 5, width=32)
+bad_rewards = st.sampled_from([float("nan"), float("inf"), -float("inf"), "x"])
+bad_contexts = st.sampled_from(
+    [np.zeros((2, DIM + 1)), np.zeros((0, DIM)), np.full((2, DIM), np.nan), {"x": 1}, np.zeros((2, 2, DIM)), "abc"]
+)
+
+
+class Online(RuleBasedStateMachine):
+    """The model: which decisions wait, how many were observed and expired, which arms there are."""
+
+    @initialize(journalled=st.booleans(), counted=st.booleans(), window=st.sampled_from([None, 4]))
+    def begin(self, journalled, counted, window):
+        self.home = Path(tempfile.mkdtemp())
+        folder = self.home / "journal" if journalled else None
+        self.bandit = OnlineBandit(
+            build("lin-ucb", dim=DIM), journal=folder, sync="none", count_pending=counted, window=window,
+            schedule="4", snapshot_every=5,
+        )  # fmt: skip
+        self.waiting, self.done, self.arms = [], [], []
+        self.decided = self.observed = self.expired = 0
+
+    def _took(self, decisions):
+        self.waiting += [decision.id for decision in decisions]
+        self.decided += len(decisions)
+
+    def _refuses(self, call):
+        before = repr(self.bandit._state.export())
+        with pytest.raises(ValueError, match=".+"):
+            call()
+        assert repr(self.bandit._state.export()) == before
+
+    @rule(rows=st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=4), data=st.data())
+    def select(self, rows, data):
+        mask = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
+        if not any(mask):
+            self._refuses(lambda: self.bandit.select(rows, available=mask))
+            return
+        decision = self.bandit.select(rows, available=mask)
+        assert mask[decision.position]
+        assert len(decision.score) == len(rows)
+        self._took([decision])
+
+    @rule(count=st.integers(1, 3))
+    def select_many(self, count):
+        self._took(self.bandit.select_many(np.ones((count, 2, DIM))))
+
+    @precondition(lambda self: self.arms)
+    @rule(shared=numbers, data=st.data())
+    def select_arms(self, shared, data):
+        arms = data.draw(st.lists(st.sampled_from(self.arms), min_size=1, unique=True))
+        decision = self.bandit.select([shared], arms=arms)
+        assert decision.arm in arms
+        self._took([decision])
+
+    @rule(given=bad_contexts)
+    def select_badly(self, given):
+        self._refuses(lambda: self.bandit.select(given))
+
+    @precondition(lambda self: self.waiting)
+    @rule(reward=rewards, data=st.data())
+    def observe(self, reward, data):
+        decision = data.draw(st.sampled_from(self.waiting))
+        self.bandit.observe(decision, reward)
+        self.waiting.remove(decision)
+        self.done.append(decision)
+        self.observed += 1
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data())
+    def observe_many(self, data):
+        some = data.draw(st.lists(st.sampled_from(self.waiting), min_size=1, unique=True))
+        self.bandit.observe_many(some, [1.0] * len(some))
+        self.waiting = [decision for decision in self.waiting if decision not in some]
+        self.done += some
+        self.observed += len(some)
+
+    @precondition(lambda self: self.waiting)
+    @rule(reward=bad_rewards, data=st.data())
+    def observe_badly(self, reward, data):
+        decision = data.draw(st.sampled_from(self.waiting))
+        self._refuses(lambda: self.bandit.observe(decision, reward))
+
+    @rule(data=st.data())
+    def observe_what_does_not_wait(self, data):
+        wrong = [*self.done, f"{self.bandit.name}-99999", "00000000-0", "", f"{self.bandit.name}-"]
+        decision = data.draw(st.sampled_from(wrong))
+        self._refuses(lambda: self.bandit.observe(decision, 1.0))
+        if self.waiting:
+            self._refuses(lambda: self.bandit.observe_many([self.waiting[0], decision], [1.0, 1.0]))
+
+    @rule()
+    def learn(self):
+        assert self.bandit.learn().promoted
+
+    @rule()
+    def expire(self):
+        assert self.bandit.expire(older_than=0) == len(self.waiting)
+        self.done += self.waiting
+        self.expired += len(self.waiting)
+        self.waiting = []
+
+    @rule(arm=st.sampled_from(["a", "b", 1]), feature=numbers)
+    def add_arm(self, arm, feature):
+        if arm in self.arms:
+            self._refuses(lambda: self.bandit.add_arm(arm, [feature, 1.0]))
+        else:
+            self.bandit.add_arm(arm, [feature, 1.0])
+            self.arms.append(arm)
+
+    @rule(arm=st.sampled_from(["a", "b", 1]))
+    def remove_arm(self, arm):
+        if arm in self.arms:
+            self.bandit.remove_arm(arm)
+            self.arms.remove(arm)
+        else:
+            self._refuses(lambda: self.bandit.remove_arm(arm))
+            self._refuses(lambda: self.bandit.select([0.0], arms=[arm]))
+
+    @rule()
+    def save_and_load(self):
+        before = repr(self.bandit._state.export())
+        other = OnlineBandit.load(self.bandit.save(self.home / "saved"))
+        assert repr(other._state.export()) == before
+        if self.bandit._keeper is None:
+            self.bandit = other
+
+    @precondition(lambda self: self.bandit._keeper is not None)
+    @rule()
+    def restart(self):
+        self.bandit.close()
+        self.bandit = OnlineBandit.load(self.home / "journal")
+
+    @invariant()
+    def counts_match(self):
+        if not hasattr(self, "bandit"):
+            return
+        health = self.bandit.health()
+        assert health.decisions == self.decided
+        assert health.pending == len(self.waiting)
+        assert health.observed == self.observed
+        assert health.expired == self.expired
+        assert health.refused == health.diverged == 0
+
+    def teardown(self):
+        if hasattr(self, "bandit"):
+            self.bandit.close()
+            shutil.rmtree(self.home)
+
+
+TestOnline = Online.TestCase
+TestOnline.settings = settings(
+    max_examples=25, stateful_step_count=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
