@@ -1,0 +1,150 @@
+"""Figures: the spectrum of H, d̃ against T and λ, the bound beside the regret; and how often intervals hold."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuralucb.experiments.figures import curve_of, new_figure, save, style_of, tidy
+from neuralucb.experiments.results import Result
+from neuralucb.theory.coverage import Coverage
+from neuralucb.theory.report import Report
+
+__all__ = ["draw_coverage", "draw_theory"]
+
+GREY = "#777777"
+WINDOWS = 40
+"""Points of a coverage curve."""
+
+
+def draw_theory(report: Report, measured: Result, paths: Sequence[Path]) -> None:
+    """Four panels; one for which there are no numbers says so."""
+    figure, axes = new_figure(4, 2, width=4.6, height=3.5, margin=0.2)
+    _spectrum(axes[0], report)
+    _over_rounds(axes[1], report)
+    _over_regularization(axes[2], report)
+    _bound(axes[3], report, measured)
+    for axis in axes:
+        tidy(axis)
+    over = report.over
+    figure.suptitle(
+        f"{report.problem}: T = {over.rounds}, K = {over.arms}, d = {report.dim}, L = {over.depth}, "
+        f"λ = {over.regularization:g}",
+        fontsize=11,
+    )
+    save(figure, paths)
+
+
+def draw_coverage(measured: Mapping[tuple[str, str], Coverage], title: str, paths: Sequence[Path]) -> None:
+    """Share of intervals that hold over rounds, and the γ they would have needed; a line for each kind of γ and Z."""
+    figure, axes = new_figure(2, 2, width=4.8, height=3.9, margin=0.2)
+    share, needed = axes
+    for index, ((confidence, design), coverage) in enumerate(measured.items()):
+        for arm, name in enumerate(("chosen", "random")):
+            colour, dash = style_of(index)[0], ("-", (0, (4, 1.5)))[arm]
+            at, inside = _windows(coverage.inside[:, :, arm].mean(axis=0), np.mean)
+            share.plot(at, inside, color=colour, linestyle=dash, label=f"{confidence} γ, {design} Z, {name} arm")
+    for drawn, ((confidence, design), coverage) in enumerate(measured.items()):
+        if confidence == "constant":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = coverage.error / coverage.width
+            for arm, name in enumerate(("chosen", "random")):
+                at, gamma = _windows(ratio[:, :, arm].T, lambda block: np.quantile(block, 0.9))
+                style = {"color": style_of(drawn)[0], "linestyle": ("-", (0, (4, 1.5)))[arm]}
+                needed.plot(at, gamma, label=f"needed for 90 %, {design} Z, {name} arm", **style)
+            needed.axhline(coverage.scale.flat[0], color=GREY, linewidth=1, label=None if drawn else "γ played")
+        else:
+            at, gamma = _windows(coverage.scale[:, :, 0].mean(axis=0), np.mean)
+            needed.plot(at, gamma, color=style_of(drawn)[0], linestyle=":", label=f"theoretical γ_t, {design} Z")
+    share.set_ylim(-0.02, 1.05)
+    share.set_ylabel("share of h(x) inside f ± γ·width")
+    needed.set_yscale("log")
+    needed.set_ylabel("γ")
+    for axis in axes:
+        axis.set_xlabel("round")
+        axis.legend(frameon=False, fontsize=7.5)
+        tidy(axis)
+    figure.suptitle(title, fontsize=11)
+    save(figure, paths)
+
+
+def _spectrum(axis: Any, report: Report) -> None:
+    axis.set_title("eigenvalues of the kernel", fontsize=10)
+    axis.set_xlabel("rank")
+    if report.eigenvalues is None:
+        _nothing(axis, "H does not fit into memory")
+        return
+    positive = report.eigenvalues[report.eigenvalues > report.eigenvalues[0] * 1e-17 * len(report.eigenvalues)]
+    axis.loglog(np.arange(1, len(positive) + 1), positive, color=style_of(0)[0])
+    axis.axhline(report.over.regularization, color=GREY, linewidth=1, linestyle=(0, (5, 1.5)))
+    axis.annotate(
+        "λ", (1, report.over.regularization), xytext=(2, 2), textcoords="offset points", color=GREY, fontsize=9
+    )
+
+
+def _over_rounds(axis: Any, report: Report) -> None:
+    axis.set_title("effective dimension against rounds", fontsize=10)
+    axis.set_xlabel("T")
+    axis.set_ylabel("d̃")
+    if not report.rounds.size:
+        _nothing(axis, f"d̃ = {report.effective_dimension:.1f} ± {report.effective_dimension_error:.1f}")
+        return
+    axis.plot(report.rounds, report.dimensions, color=style_of(0)[0], marker="." if len(report.rounds) < 3 else None)
+    axis.set_xlim(0, max(report.rounds[-1], 2))
+    axis.set_ylim(bottom=0)
+
+
+def _over_regularization(axis: Any, report: Report) -> None:
+    axis.set_title("effective dimension against λ", fontsize=10)
+    axis.set_xlabel("λ")
+    axis.set_ylabel("d̃")
+    lambdas, found = report.dimensions_by_regularization()
+    if not found.size:
+        _nothing(axis, "H does not fit into memory")
+        return
+    axis.loglog(lambdas, found, color=style_of(0)[0])
+    axis.plot(report.over.regularization, report.effective_dimension, "o", color=style_of(1)[0], markersize=5)
+    axis.annotate(
+        f"λ = {report.over.regularization:g}: d̃ = {report.effective_dimension:.1f}",
+        (report.over.regularization, report.effective_dimension),
+        xytext=(7, 3),
+        textcoords="offset points",
+        fontsize=9,
+    )
+
+
+def _bound(axis: Any, report: Report, measured: Result) -> None:
+    axis.set_title("bound and measured regret", fontsize=10)
+    axis.set_xlabel("round")
+    axis.set_ylabel("cumulative regret")
+    held = np.isfinite(report.bounds)
+    if held.any():
+        marker = "." if held.sum() < 3 else None
+        axis.plot(
+            report.rounds[held], report.bounds[held], color=style_of(1)[0], linestyle=style_of(1)[1], marker=marker,
+            label="Theorem 1",
+        )  # fmt: skip
+    curve = curve_of(measured)
+    count = len(measured.seeds)
+    axis.plot(
+        curve.rounds, curve.regret.mean(axis=0), color=style_of(0)[0],
+        label=f"NeuralUCB, {count} seed{'s' if count > 1 else ''}",
+    )  # fmt: skip
+    if curve.band is not None:
+        axis.fill_between(curve.rounds, *curve.band, color=style_of(0)[0], alpha=0.18, linewidth=0)
+    if measured.regret.max() > 0:
+        axis.set_yscale("log")
+    axis.legend(frameon=False, fontsize=9)
+
+
+def _windows(values: np.ndarray, of: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds in the middle of each window, and `of` the values in it, whose first axis is rounds."""
+    edges = np.unique(np.linspace(0, len(values), min(WINDOWS, len(values)) + 1).astype(int))
+    middles = (edges[:-1] + edges[1:] + 1) / 2
+    return middles, np.asarray([of(values[a:b]) for a, b in pairwise(edges)])
+
+
+def _nothing(axis: Any, why: str) -> None:
+    axis.text(0.5, 0.5, why, ha="center", va="center", transform=axis.transAxes, fontsize=9, color=GREY)
