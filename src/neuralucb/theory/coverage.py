@@ -43,11 +43,16 @@ class Coverage(NamedTuple):
         """[2] how often it does, over all rounds and seeds."""
         return np.asarray(self.inside.mean(axis=(0, 1)))
 
-    def needed_scale(self, share: float = 0.9) -> np.ndarray:
-        """[2] the γ, one for all rounds, with which that share would have been inside."""
+    @property
+    def ratio(self) -> np.ndarray:
+        """The smallest γ with which h(x) would lie inside; infinite for a prediction that is not finite."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(self.error == 0, 0, self.error / self.width)
-        return np.asarray(np.quantile(np.nan_to_num(ratio, nan=np.inf), share, axis=(0, 1), method="higher"))
+        return np.nan_to_num(ratio, nan=np.inf, posinf=np.inf)
+
+    def needed_scale(self, share: float = 0.9) -> np.ndarray:
+        """[2] the γ, one for all rounds, with which that share would have been inside."""
+        return np.asarray(np.quantile(self.ratio, share, axis=(0, 1), method="higher"))
 
 
 class _Belief(NamedTuple):

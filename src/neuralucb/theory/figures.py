@@ -17,6 +17,8 @@ __all__ = ["draw_coverage", "draw_theory"]
 GREY = "#777777"
 WINDOWS = 40
 """Points of a coverage curve."""
+SHARE = 0.9
+ARMS: dict[str, Any] = {"chosen": "-", "random": (0, (4, 1.5))}
 
 
 def draw_theory(report: Report, measured: Result, paths: Sequence[Path]) -> None:
@@ -38,34 +40,42 @@ def draw_theory(report: Report, measured: Result, paths: Sequence[Path]) -> None
 
 
 def draw_coverage(measured: Mapping[tuple[str, str], Coverage], title: str, paths: Sequence[Path]) -> None:
-    """Share of intervals that hold over rounds, and the γ they would have needed; a line for each kind of γ and Z."""
-    figure, axes = new_figure(2, 2, width=4.8, height=3.9, margin=0.2)
-    share, needed = axes
+    """How often intervals hold over rounds, how often they would with another γ, and γ over rounds.
+
+    A colour for each kind of γ and Z; a full line for chosen arms, a broken one for arms at random.
+    """
+    figure, axes = new_figure(3, 3, width=4.0, height=4.2, margin=0.2)
+    share, against, scale = axes
     for index, ((confidence, design), coverage) in enumerate(measured.items()):
-        for arm, name in enumerate(("chosen", "random")):
-            colour, dash = style_of(index)[0], ("-", (0, (4, 1.5)))[arm]
+        thick = {"linewidth": 3.5, "alpha": 0.45} if design == "full" else {"linewidth": 1.5}
+        style = {"color": style_of(index)[0], **thick}
+        for arm, dash in enumerate(ARMS.values()):
             at, inside = _windows(coverage.inside[:, :, arm].mean(axis=0), np.mean)
-            share.plot(at, inside, color=colour, linestyle=dash, label=f"{confidence} γ, {design} Z, {name} arm")
-    for drawn, ((confidence, design), coverage) in enumerate(measured.items()):
-        if confidence == "constant":
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = coverage.error / coverage.width
-            for arm, name in enumerate(("chosen", "random")):
-                at, gamma = _windows(ratio[:, :, arm].T, lambda block: np.quantile(block, 0.9))
-                style = {"color": style_of(drawn)[0], "linestyle": ("-", (0, (4, 1.5)))[arm]}
-                needed.plot(at, gamma, label=f"needed for 90 %, {design} Z, {name} arm", **style)
-            needed.axhline(coverage.scale.flat[0], color=GREY, linewidth=1, label=None if drawn else "γ played")
-        else:
-            at, gamma = _windows(coverage.scale[:, :, 0].mean(axis=0), np.mean)
-            needed.plot(at, gamma, color=style_of(drawn)[0], linestyle=":", label=f"theoretical γ_t, {design} Z")
-    share.set_ylim(-0.02, 1.05)
-    share.set_ylabel("share of h(x) inside f ± γ·width")
-    needed.set_yscale("log")
-    needed.set_ylabel("γ")
-    for axis in axes:
+            share.plot(at, inside, linestyle=dash, **style)
+            against.plot(*_distribution(coverage.ratio[:, :, arm]), linestyle=dash, **style)
+        at, gamma = _windows(coverage.scale[:, :, 0].mean(axis=0), np.mean)
+        scale.plot(at, gamma, label=f"{confidence} γ, {design} Z", **style)
+        at, needed = _windows(coverage.ratio[:, :, 1].T, lambda block: np.quantile(block, SHARE))
+        scale.plot(at, needed, linestyle=ARMS["random"], **style)
+    scale.plot([], [], color=GREY, linestyle=ARMS["random"], label=f"needed for {100 * SHARE:.0f} % of random arms")
+    for axis in (share, against):
+        axis.set_ylim(-0.02, 1.05)
+    share.set_title("h(x) inside f ± γ·width", fontsize=10)
+    share.set_ylabel("share of arms")
+    against.set_title("if γ were another", fontsize=10)
+    against.set_xlabel("γ")
+    against.set_xscale("log")
+    against.set_xlim(left=1e-2)
+    for name, dash in ARMS.items():
+        against.plot([], [], color=GREY, linestyle=dash, label=f"{name} arms")
+    against.legend(frameon=False, fontsize=8, loc="lower right")
+    scale.set_title("γ played, and needed", fontsize=10)
+    scale.set_yscale("log")
+    for axis in (share, scale):
         axis.set_xlabel("round")
-        axis.legend(frameon=False, fontsize=7.5)
+    for axis in axes:
         tidy(axis)
+    figure.legend(*scale.get_legend_handles_labels(), frameon=False, fontsize=8.5, loc="outside lower center", ncols=5)
     figure.suptitle(title, fontsize=11)
     save(figure, paths)
 
@@ -144,6 +154,14 @@ def _windows(values: np.ndarray, of: Any) -> tuple[np.ndarray, np.ndarray]:
     edges = np.unique(np.linspace(0, len(values), min(WINDOWS, len(values)) + 1).astype(int))
     middles = (edges[:-1] + edges[1:] + 1) / 2
     return middles, np.asarray([of(values[a:b]) for a, b in pairwise(edges)])
+
+
+def _distribution(ratio: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """γ, and the share of intervals that hold with it."""
+    scales = np.sort(ratio[np.isfinite(ratio) & (ratio > 0)])
+    at_once = int((ratio == 0).sum())
+    kept = np.unique(np.linspace(0, max(len(scales) - 1, 0), min(WINDOWS * 5, len(scales))).astype(int))
+    return scales[kept], (at_once + kept + 1) / ratio.size
 
 
 def _nothing(axis: Any, why: str) -> None:
