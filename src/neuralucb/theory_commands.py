@@ -27,7 +27,7 @@ from neuralucb.options import (
 
 if TYPE_CHECKING:
     from neuralucb.theory.coverage import Coverage
-    from neuralucb.theory.pieces import Progress
+    from neuralucb.theory.pieces import Meter, Progress
 
 __all__ = ["coverage", "theory"]
 
@@ -85,8 +85,8 @@ def theory(
         planned = planned._replace(rounds=min(USUAL_ROUNDS, planned.rounds))
     where = _folder(folder, as_json)
     keep_compiled()
-    with _bar("kernel", as_json) as progress:
-        report = analyse(planned, progress)
+    with _bars(as_json) as bar:
+        report = analyse(planned, bar)
     with meters(planned, err, quiet=as_json) as meter:
         (measured,) = experiments.play(planned, meter)
     if where is not None:
@@ -131,9 +131,9 @@ def coverage(
     where = _folder(folder, as_json)
     keep_compiled()
     measured: dict[tuple[str, str], Coverage] = {}
-    for mode, planned in plans.items():
-        with _bar(f"{mode[0]} γ, {mode[1]} Z: runs", as_json) as progress:
-            measured[mode] = _measure(planned, progress)
+    with _bars(as_json) as bar:
+        for mode, planned in plans.items():
+            measured[mode] = _measure(planned, bar(f"{mode[0]} γ, {mode[1]} Z"))
     title = f"{problem}: {rounds} rounds, {seeds} seed{'s' if seeds > 1 else ''}"
     if where is not None:
         figure = where / f"coverage-{problem}.png"
@@ -203,14 +203,18 @@ def _show(rows: Sequence[Sequence[str]], title: str, notes: Sequence[str], figur
 
 
 @contextmanager
-def _bar(what: str, quiet: bool) -> "Iterator[Progress | None]":
-    """A progress bar on a terminal; elsewhere nothing."""
+def _bars(quiet: bool) -> "Iterator[Meter]":
+    """A progress bar for each thing that is done, on a terminal; elsewhere nothing."""
     if quiet or not err.is_terminal:
-        yield None
+        yield lambda what: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich import progress
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err) as bars:
-        task = bars.add_task(what, total=None)
-        yield lambda done, whole: bars.update(task, completed=done, total=whole)
+    with progress.Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=err) as bars:
+
+        def bar(what: str) -> "Progress":
+            task = bars.add_task(what, total=None)
+            return lambda done, whole: bars.update(task, completed=done, total=whole)
+
+        yield bar

@@ -9,7 +9,8 @@ from neuralucb.policy import Slot
 
 __all__ = ["Directions", "directions", "distinct", "parallel_pair"]
 
-TILE = 512
+TILE = 128
+"""Contexts a side: the handful of arrays that a tile takes stay in a core's cache."""
 NEAR = 1e-6
 """1 - |cos| below which an angle is computed from a difference: from the cosine it would have 10 digits or fewer."""
 
@@ -70,8 +71,9 @@ def angles(a: Directions, b: Directions) -> tuple[np.ndarray, np.ndarray]:
     return angle, gap
 
 
-def tiles(rows: int, columns: int | None = None, *, size: int = TILE) -> list[tuple[slice, slice]]:
+def tiles(rows: int, columns: int | None = None, *, size: int | None = None) -> list[tuple[slice, slice]]:
     """The tiles of a matrix; of a symmetric one, without `columns`, those on and above the diagonal."""
+    size = size or TILE
     down = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
     if columns is None:
         return list(combinations_with_replacement(down, 2))

@@ -56,7 +56,9 @@ def dimension_from_eigenvalues(eigenvalues: np.ndarray, *, regularization: float
     return float(logs.sum() / math.log1p(len(eigenvalues) / regularization))
 
 
-def dimensions_over_rounds(kernel: np.ndarray, *, arms: int, regularization: float) -> np.ndarray:
+def dimensions_over_rounds(
+    kernel: np.ndarray, *, arms: int, regularization: float, progress: Progress | None = None
+) -> np.ndarray:
     """d̃ of the contexts of the first t rounds, for t = 1, …, T: all of them from one Cholesky factor.
 
     kernel  of T·arms contexts in the order in which they came; overwritten.
@@ -64,7 +66,7 @@ def dimensions_over_rounds(kernel: np.ndarray, *, arms: int, regularization: flo
     _check(kernel, regularization)
     if arms < 1 or len(kernel) % arms:
         raise ValueError(f"arms must divide the {len(kernel)} contexts of the kernel, got {arms}.")
-    whole = log_dets(factor_in_place(_plus_identity(kernel, regularization)))[arms - 1 :: arms]
+    whole = log_dets(factor_in_place(_plus_identity(kernel, regularization), progress))[arms - 1 :: arms]
     counts = arms * np.arange(1, len(whole) + 1)
     return whole / np.log1p(counts / regularization)
 

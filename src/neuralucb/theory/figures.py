@@ -55,7 +55,7 @@ def draw_coverage(measured: Mapping[tuple[str, str], Coverage], title: str, path
             against.plot(*_distribution(coverage.ratio[:, :, arm]), linestyle=dash, **style)
         at, gamma = _windows(coverage.scale[:, :, 0].mean(axis=0), np.mean)
         scale.plot(at, gamma, label=f"{confidence} γ, {design} Z", **style)
-        at, needed = _windows(coverage.ratio[:, :, 1].T, lambda block: np.quantile(block, SHARE))
+        at, needed = _windows(coverage.ratio[:, :, 1].T, lambda block: np.quantile(block, SHARE, method="higher"))
         scale.plot(at, needed, linestyle=ARMS["random"], **style)
     scale.plot([], [], color=GREY, linestyle=ARMS["random"], label=f"needed for {100 * SHARE:.0f} % of random arms")
     for axis in (share, against):

@@ -1,6 +1,7 @@
 """The neural tangent kernel of an infinitely wide network (Zhou et al. 2020, Definition 1), in closed form for ReLU."""
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -61,15 +62,21 @@ def kernel_product(
     """V [n, k] -> H V, without the matrix: each tile is computed, used and forgotten."""
     known = directions(contexts)
     _check(depth, initialization)
+    lock = Lock()
 
     def multiply(vectors: np.ndarray) -> np.ndarray:
         product = np.zeros_like(vectors)
 
-        def add(rows: slice) -> None:
-            for _, columns in tiles(1, len(known)):
-                product[rows] += _tile(known.take(rows), known.take(columns), depth, initialization) @ vectors[columns]
+        def add(tile: tuple[slice, slice]) -> None:
+            rows, columns = tile
+            entries = _tile(known.take(rows), known.take(columns), depth, initialization)
+            below, beside = entries @ vectors[columns], entries.T @ vectors[rows]
+            with lock:
+                product[rows] += below
+                if rows != columns:
+                    product[columns] += beside
 
-        spread(add, [rows for rows, _ in tiles(len(known), 1)])
+        spread(add, tiles(len(known)))
         return product
 
     return multiply

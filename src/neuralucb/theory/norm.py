@@ -7,6 +7,7 @@ import numpy as np
 
 from neuralucb.theory.cholesky import factor_in_place, solve_lower
 from neuralucb.theory.contexts import parallel_pair
+from neuralucb.theory.pieces import Progress
 
 __all__ = ["norm_bound", "require_regular", "rkhs_norm_squared", "smallest_eigenvalue", "squared_norms"]
 
@@ -38,14 +39,14 @@ def rkhs_norm_squared(kernel: np.ndarray, expected: np.ndarray) -> float:
     return float(squared_norms(kernel.copy(), expected)[-1])
 
 
-def squared_norms(kernel: np.ndarray, expected: np.ndarray) -> np.ndarray:
+def squared_norms(kernel: np.ndarray, expected: np.ndarray, progress: Progress | None = None) -> np.ndarray:
     """hᵀH⁻¹h of the first 1, 2, …, n contexts, all from one Cholesky factor; the kernel is overwritten."""
     h = np.asarray(expected, dtype=np.float64)
     if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1] or kernel.dtype != np.float64:
         raise ValueError(f"kernel must be a square matrix in float64, got {kernel.dtype} of shape {kernel.shape}.")
     if h.shape != (len(kernel),):
         raise ValueError(f"expected must have a reward for each of the {len(kernel)} contexts, got shape {h.shape}.")
-    return np.cumsum(solve_lower(factor_in_place(kernel), h) ** 2)
+    return np.cumsum(solve_lower(factor_in_place(kernel, progress), h) ** 2)
 
 
 def norm_bound(kernel: np.ndarray, expected: np.ndarray) -> float:

@@ -6,12 +6,14 @@ from typing import TypeAlias, TypeVar
 
 from neuralucb.experiments.program import cores
 
-__all__ = ["Progress", "spread"]
+__all__ = ["Meter", "Progress", "spread"]
 
 Piece = TypeVar("Piece")
 
 Progress: TypeAlias = Callable[[int, int], None]
 """pieces done, pieces in all"""
+Meter: TypeAlias = Callable[[str], Progress | None]
+"""what is done -> progress of it"""
 
 
 def spread(work: Callable[[Piece], None], pieces: Sequence[Piece], progress: Progress | None = None) -> None:

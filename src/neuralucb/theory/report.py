@@ -17,7 +17,7 @@ from neuralucb.theory.contexts import Directions, directions, distinct
 from neuralucb.theory.dimension import dimension_from_eigenvalues, dimensions_over_rounds, effective_dimension_of
 from neuralucb.theory.kernel import LIMITS, tangent_kernel
 from neuralucb.theory.norm import rounding, squared_norms
-from neuralucb.theory.pieces import Progress
+from neuralucb.theory.pieces import Meter
 
 __all__ = ["Report", "analyse"]
 
@@ -25,6 +25,8 @@ POINTS = 60
 """of the curves over rounds"""
 LAMBDAS = np.logspace(-3, 3, 25)
 """for d̃ against λ"""
+UNIT = 1e-5
+"""What float32 makes of a norm of 1."""
 ROOM = 2.25
 """Bytes beside each other when all is exact, over those of the matrix."""
 
@@ -105,7 +107,7 @@ class Report(NamedTuple):
         }
 
 
-def analyse(plan: Plan, progress: Progress | None = None) -> Report:
+def analyse(plan: Plan, meter: Meter = lambda what: None) -> Report:
     """The theory for the one point of a plan of NeuralUCB, on the contexts of its first seed.
 
     Contexts of one direction, such as a row of a data set that comes twice, make H singular. d̃ counts them all, as
@@ -119,34 +121,33 @@ def analyse(plan: Plan, progress: Progress | None = None) -> Report:
     drawn = draw_rounds(jax.random.key(seed), problem, rounds=plan.rounds)
     known, h = directions(_flat(drawn.contexts)), np.asarray(drawn.expected, np.float64).ravel()
     initialization = settings["initialization"] if settings["initialization"] in LIMITS else "gaussian"
-    notes = (
-        []
-        if initialization == settings["initialization"]
-        else ["H is that of a gaussian θ_0; the network's is uniform"]
-    )
+    notes = _unlike_the_paper(settings, problem.shared, known, h)
     common: dict[str, Any] = {"depth": over.depth, "initialization": initialization}
     about = Report(
         plan.problem.name, seed, over, problem.dim, settings["width"], initialization, math.nan, 0.0,
         None, None, None, None, None, None, 0, float(h.max()), (), None, np.zeros(0), np.zeros(0), np.zeros(0),
     )  # fmt: skip
     if ROOM * 8 * len(known) ** 2 > available_bytes():
-        found = effective_dimension_of(known, regularization=over.regularization, progress=progress, **common)
+        found = effective_dimension_of(known, regularization=over.regularization, progress=meter("d̃"), **common)
         note = f"H of {len(known)} contexts does not fit into memory: d̃ is {'an estimate' if found.error else 'exact'}"
         return about._replace(
             effective_dimension=found.value,
             effective_dimension_error=found.error,
             notes=(*notes, note + ", and λ_0, S and the bound are left out; play fewer rounds for them"),
         )
-    kernel = tangent_kernel(known, progress=progress, **common)
+    kernel = tangent_kernel(known, progress=meter("kernel"), **common)
     first = distinct(known)
+    meter("eigenvalues")
     values = np.linalg.eigvalsh(kernel)
-    of_rounds = dimensions_over_rounds(kernel.copy(), arms=over.arms, regularization=over.regularization)
+    of_rounds = dimensions_over_rounds(
+        kernel.copy(), arms=over.arms, regularization=over.regularization, progress=meter("d̃")
+    )
     about = about._replace(
         effective_dimension=float(of_rounds[-1]),
         repeated=int((first != np.arange(len(first))).sum() + (known.norm == 0).sum()),
         eigenvalues=values[::-1],
     )
-    norms, more = _norms(kernel, known, h, first)
+    norms, more = _norms(kernel, known, h, first, meter)
     regular = about.repeated == 0 and values[0] > rounding(values)
     if not regular and not about.repeated:
         more.append(f"H is singular to working precision (smallest eigenvalue {values[0]:.2g}), though no two parallel")
@@ -154,7 +155,9 @@ def analyse(plan: Plan, progress: Progress | None = None) -> Report:
     return _with_bounds(about, settings, of_rounds, norms, (*notes, *more))
 
 
-def _norms(kernel: np.ndarray, known: Directions, h: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, list[str]]:
+def _norms(
+    kernel: np.ndarray, known: Directions, h: np.ndarray, first: np.ndarray, meter: Meter
+) -> tuple[np.ndarray, list[str]]:
     """hᵀH⁻¹h of the contexts up to each, over those of a new direction; infinite from where rewards contradict."""
     notes = []
     new = np.flatnonzero((first == np.arange(len(first))) & (known.norm > 0))
@@ -171,12 +174,13 @@ def _norms(kernel: np.ndarray, known: Directions, h: np.ndarray, first: np.ndarr
         notes.append(f"context {np.flatnonzero(known.norm == 0)[0]} is 0, where every network is 0, so that λ_0 = 0")
     whole = np.zeros(len(h))
     try:
-        whole[new] = np.diff(squared_norms(kernel[np.ix_(new, new)], h[new]), prepend=0.0) if new.size else 0.0
+        kept = kernel if len(new) == len(h) else kernel[np.ix_(new, new)]
+        whole[new] = np.diff(squared_norms(kept, h[new], meter("S")), prepend=0.0) if new.size else 0.0
     except ValueError as problem:
-        return np.full(len(h), np.inf), [*notes, f"S cannot be computed: {problem}"]
+        return np.full(len(h), np.inf), [*notes, f"S cannot be computed: {str(problem).rstrip('.')}"]
     bad = np.concatenate([at_odds, zeros])
     if bad.size:
-        notes.append(f"S is infinite: no network can have the rewards of context {bad.min()} and of its double")
+        notes.append(f"S is infinite: no network can have the rewards of context {bad.min()} and of the one it repeats")
         whole[bad.min()] = np.inf
     return np.cumsum(whole), notes
 
@@ -198,7 +202,7 @@ def _with_bounds(
             try:
                 bounds[index] = theorem_1(of_rounds[t - 1], then, until, steps=least_steps(then, until))
             except ValueError as problem:
-                told = (*notes, f"no bound: {problem}") if t == over.rounds else notes
+                told = (*notes, f"no bound: {str(problem).rstrip('.')}") if t == over.rounds else notes
     about = about._replace(rounds=at, dimensions=of_rounds[at - 1], bounds=bounds, notes=told)
     if not math.isfinite(sizes[-1]):
         return about
@@ -215,6 +219,21 @@ def _with_bounds(
         bound=float(bounds[-1]),
         expected_bound=corollary_1(float(of_rounds[-1]), final, over, steps=steps),
     )
+
+
+def _unlike_the_paper(settings: dict[str, Any], shared: bool, known: Directions, h: np.ndarray) -> list[str]:
+    """Where the network that is played, or the problem, is not the one that the theory is about."""
+    usual = {"scaling": "tangent", "biases": False} | ({"encoding": "disjoint"} if shared else {})
+    other = [f"{name}={settings[name]}" for name, value in usual.items() if settings[name] != value]
+    if settings["initialization"] not in LIMITS:
+        other.append(f"initialization={settings['initialization']}")
+    notes = [f"H is that of the paper's network; the one played has {', '.join(other)}"] if other else []
+    if np.abs(known.norm - 1).max() > UNIT or h.min() < 0 or h.max() > 1:
+        notes.append(
+            "the bound is stated for contexts of norm 1 and rewards between 0 and 1; here norms are "
+            f"{known.norm.min():.2g} to {known.norm.max():.2g} and rewards {h.min():.2g} to {h.max():.2g}"
+        )
+    return notes
 
 
 def _flat(contexts: Any) -> Any:
