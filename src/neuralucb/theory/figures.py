@@ -18,6 +18,8 @@ GREY = "#777777"
 WINDOWS = 40
 """Points of a coverage curve."""
 SHARE = 0.9
+MIDDLE = 10
+"""A λ beyond it is written to the left of its point."""
 ARMS: dict[str, Any] = {"chosen": "-", "random": (0, (4, 1.5))}
 
 
@@ -103,7 +105,7 @@ def _over_rounds(axis: Any, report: Report) -> None:
         return
     axis.plot(report.rounds, report.dimensions, color=style_of(0)[0], marker="." if len(report.rounds) < 3 else None)
     axis.set_xlim(0, max(report.rounds[-1], 2))
-    axis.set_ylim(bottom=0)
+    axis.set_ylim(0, 1.08 * report.dimensions.max())
 
 
 def _over_regularization(axis: Any, report: Report) -> None:
@@ -116,13 +118,16 @@ def _over_regularization(axis: Any, report: Report) -> None:
         return
     axis.loglog(lambdas, found, color=style_of(0)[0])
     axis.plot(report.over.regularization, report.effective_dimension, "o", color=style_of(1)[0], markersize=5)
+    right = report.over.regularization > MIDDLE
     axis.annotate(
         f"λ = {report.over.regularization:g}: d̃ = {report.effective_dimension:.1f}",
         (report.over.regularization, report.effective_dimension),
-        xytext=(7, 3),
+        xytext=(-7 if right else 7, 4),
+        ha="right" if right else "left",
         textcoords="offset points",
         fontsize=9,
     )
+    axis.margins(y=0.12)
 
 
 def _bound(axis: Any, report: Report, measured: Result) -> None:
@@ -130,8 +135,8 @@ def _bound(axis: Any, report: Report, measured: Result) -> None:
     axis.set_xlabel("round")
     axis.set_ylabel("cumulative regret")
     held = np.isfinite(report.bounds)
+    marker = "." if measured.rounds < 3 else None
     if held.any():
-        marker = "." if held.sum() < 3 else None
         axis.plot(
             report.rounds[held], report.bounds[held], color=style_of(1)[0], linestyle=style_of(1)[1], marker=marker,
             label="Theorem 1",
@@ -139,7 +144,7 @@ def _bound(axis: Any, report: Report, measured: Result) -> None:
     curve = curve_of(measured)
     count = len(measured.seeds)
     axis.plot(
-        curve.rounds, curve.regret.mean(axis=0), color=style_of(0)[0],
+        curve.rounds, curve.regret.mean(axis=0), color=style_of(0)[0], marker=marker,
         label=f"NeuralUCB, {count} seed{'s' if count > 1 else ''}",
     )  # fmt: skip
     if curve.band is not None:

@@ -71,8 +71,9 @@ class Report(NamedTuple):
         """λ, and d̃ with it; empty where there are no eigenvalues."""
         if self.eigenvalues is None:
             return np.zeros(0), np.zeros(0)
-        found = [dimension_from_eigenvalues(self.eigenvalues, regularization=float(one)) for one in LAMBDAS]
-        return LAMBDAS, np.asarray(found)
+        lambdas = np.union1d(LAMBDAS, self.over.regularization)
+        found = [dimension_from_eigenvalues(self.eigenvalues, regularization=float(one)) for one in lambdas]
+        return lambdas, np.asarray(found)
 
     def as_json(self, measured: Result) -> dict[str, Any]:
         """A plain dictionary, with the regret that was measured; what cannot be had is None."""
