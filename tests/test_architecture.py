@@ -19,8 +19,9 @@ LAYERS = [
     {"estimators"},
     {"algorithms", "problems", "simulation"},
     {"experiments"},
-    {"sweeps"},
-    {"cli", "data_commands", "sweep_commands"},
+    {"sweeps", "theory"},
+    {"options"},
+    {"cli", "data_commands", "sweep_commands", "theory_commands"},
 ]
 
 

@@ -16,11 +16,26 @@ except ImportError as missing:  # the core installs without them
 
 if TYPE_CHECKING:
     from neuralucb.experiments import Plan, Result
-    from neuralucb.problems import Definition
     from neuralucb.settings import Setting
 
 from neuralucb.data_commands import data_app, table1
+from neuralucb.options import (
+    AsJson,
+    DataFile,
+    Label,
+    Out,
+    PresetName,
+    ProblemName,
+    Repeat,
+    Seeds,
+    Set,
+    When,
+    named_problem,
+    prepare_folder,
+    read_set,
+)
 from neuralucb.sweep_commands import reproduce, resume, sweep
+from neuralucb.theory_commands import coverage, theory
 
 __all__ = ["app", "main"]
 
@@ -32,23 +47,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app, name="data")
-for command in (table1, reproduce, sweep, resume):
+for command in (table1, reproduce, sweep, resume, theory, coverage):
     app.command()(command)
 out = Console()
 err = Console(stderr=True)
 
 Name = Annotated[str, typer.Argument(help="See `neuralucb list`.")]
-ProblemName = Annotated[str | None, typer.Argument(help="See `neuralucb list`; not with --data.")]
 Rounds = Annotated[int | None, typer.Option(help="Rounds to play (T); default 10 000, or all rows if they are fewer.")]
-Seeds = Annotated[int, typer.Option(help="Runs, with seeds 0, 1, …")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as you like.")]
-PresetName = Annotated[str | None, typer.Option("--preset", help="A bundle of settings: see `neuralucb list`.")]
-When = Annotated[str | None, typer.Option(help="When to learn: 50, or 10:500,50:2000,100. Default: the preset's.")]
-DataFile = Annotated[Path | None, typer.Option("--data", help="A file of your own, .npz, .csv or .parquet.")]
-Label = Annotated[str | None, typer.Option(help="With --data: the column of labels.")]
-Repeat = Annotated[bool, typer.Option("--repeat", help="With data: begin again after the last row.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for figure and table; without --json: out.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 
 
 def main() -> None:
@@ -109,14 +114,14 @@ def run(
     """One algorithm on one problem: its regret over all seeds, as a table and a figure."""
     from neuralucb import experiments
 
-    named = _find_problem(problem, data, label)
+    named = named_problem(problem, data, label)
     options: dict[str, Any] = {
         "rounds": rounds,
         "seeds": seeds,
         "preset": preset,
         "schedule": schedule,
     }
-    planned = experiments.plan(named, [algorithm], _read_set(settings, repeat), **options)
+    planned = experiments.plan(named, [algorithm], read_set(settings, repeat), **options)
     results = _play([planned], folder, as_json, name=f"{algorithm}-{named.name}")
     if as_json:
         print(json.dumps(results[0][0].as_json(), allow_nan=False))
@@ -141,7 +146,7 @@ def compare(
     from neuralucb import experiments
     from neuralucb.algorithms import ALGORITHMS
 
-    named = _find_problem(problem, data, label)
+    named = named_problem(problem, data, label)
     names = (
         list(ALGORITHMS) if algorithms == "all" else [part.strip() for part in algorithms.split(",") if part.strip()]
     )
@@ -153,7 +158,7 @@ def compare(
         "preset": preset,
         "schedule": schedule,
     }
-    planned = experiments.plan(named, names, _read_set(settings, repeat), **options)
+    planned = experiments.plan(named, names, read_set(settings, repeat), **options)
     results = _play([planned], folder, as_json, name=f"compare-{named.name}")
     if as_json:
         print(json.dumps({"problem": named.name, "results": [one.as_json() for one in results[0]]}, allow_nan=False))
@@ -179,19 +184,6 @@ def demo(
     _play(planned, folder, False, name="regret")
 
 
-def _find_problem(problem: str | None, data: Path | None, label: str | None) -> "Definition":
-    """The problem of that name, or the user's file."""
-    from neuralucb.problems import find_problem, from_file
-
-    if (problem is None) == (data is None):
-        raise ValueError("name a problem, or give a file with --data; not both.")
-    if data is None:
-        if label is not None:
-            raise ValueError(f"--label goes with --data, got {label!r}; {problem} has labels of its own or none.")
-        return find_problem(str(problem))
-    return from_file(data, label)
-
-
 def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: str) -> list[list["Result"]]:
     """Run what is planned; where a figure is drawn, with uniform and oracle beside it for scale."""
     from neuralucb import experiments
@@ -200,7 +192,7 @@ def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: 
 
     where = Path("out") if folder is None and not as_json else folder
     if where is not None:
-        _prepare_folder(where)
+        prepare_folder(where)
         plans = [experiments.with_scale(planned) for planned in plans]
     keep_compiled()
     panels = []
@@ -223,27 +215,6 @@ def _settings_table(settings: Sequence["Setting"]) -> Any:
         meaning = _escape(f"{setting.meaning}: {setting.allowed}")
         table.add_row(setting.name, setting.symbol, str(setting.default), grid, meaning)
     return table
-
-
-def _read_set(items: Sequence[str] | None, repeat: bool) -> dict[str, str]:
-    given = {"repeat": "true"} if repeat else {}
-    for item in items or ():
-        name, equals, value = item.partition("=")
-        if not equals or not name or not value:
-            raise ValueError(f"--set must be NAME=VALUE, got {item!r}; for example --set step_size=0.1.")
-        given[name.strip().replace("-", "_")] = value.strip()
-    return given
-
-
-def _prepare_folder(folder: Path) -> None:
-    """Fail before computing, not after, if nothing can be written."""
-    probe = folder / ".writable"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as problem:
-        raise ValueError(f"--out {folder} cannot be written ({problem.strerror}); name another folder.") from None
 
 
 def _escape(text: str) -> str:

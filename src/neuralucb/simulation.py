@@ -11,10 +11,10 @@ from jax import lax, random
 from neuralucb.history import History, append, empty
 from neuralucb.policy import Belief, Policy
 from neuralucb.precision import exact
-from neuralucb.problems.contract import Problem
+from neuralucb.problems.contract import Problem, Round
 from neuralucb.schedules import Schedule, learning_rounds, remembered
 
-__all__ = ["Outcome", "Simulation", "State", "Trace", "prepare", "simulate"]
+__all__ = ["Outcome", "Simulation", "State", "Trace", "draw_rounds", "prepare", "simulate"]
 
 
 class Trace(NamedTuple):
@@ -70,6 +70,19 @@ def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, s
         return Outcome(end.trace, end.belief)
 
     return exact(whole)(key)
+
+
+def draw_rounds(key: jax.Array, problem: Problem, *, rounds: int) -> Round:
+    """All rounds that a run with this key meets, with a leading axis of rounds: contexts, expected rewards, noise."""
+    if rounds < 1:
+        raise ValueError(f"rounds must be at least 1, got {rounds}.")
+    keys, data = _Keys(*random.split(key, 5)), jax.device_put(problem.data)
+    world = problem.init(keys.world, data)
+
+    def draw(t: jax.Array) -> Round:
+        return problem.draw(random.fold_in(keys.rounds, t), data, world, t)
+
+    return jax.vmap(draw)(jnp.arange(rounds, dtype=jnp.int32))
 
 
 def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule) -> Simulation:

@@ -12,14 +12,14 @@ from neuralucb.sweeps.batches import Batch
 
 __all__ = ["Cost", "estimate"]
 
-COMPILING = 5.0
+COMPILING, GPU_COMPILING = 5.0, 8.0
 """seconds a shape"""
 ROUND, BANDWIDTH = 8e-6, 20e9
 """One core: seconds that a round costs in any case; bytes of a belief that are read or written in a second."""
 STEP, ARITHMETIC = 2e-6, 40e9
 """One core: seconds that a training step costs in any case; operations in a second."""
-GPU_ROUND, GPU_STEP = 100e-6, 25e-6
-"""A GPU plays all lanes at once, as long as a lane is small."""
+GPU_ROUND, GPU_STEP, GPU_ARITHMETIC = 100e-6, 25e-6, 12e12
+"""A GPU plays all lanes at once: a round or a step costs so much in any case, and their arithmetic together."""
 
 
 class Cost(NamedTuple):
@@ -40,11 +40,11 @@ def estimate(batches: Sequence[Batch], *, workers: int, gpu: bool) -> Cost:
         lane, memory = shapes[batch.shape]
         seconds += lane if gpu else lane * len(batch.runs)
         largest = max(largest, memory * (len(batch.runs) if gpu else 1))
-    return Cost((seconds + COMPILING * len(shapes)) / workers, largest)
+    return Cost((seconds + (GPU_COMPILING if gpu else COMPILING) * len(shapes)) / workers, largest)
 
 
 def _lane(batch: Batch, gpu: bool) -> tuple[float, int]:
-    """Seconds and bytes of one run."""
+    """Seconds of one run on a CPU, of all of a batch on a GPU; bytes of one run."""
     problem = find_problem(batch.problem).make(**batch.world)
     settings = batch.runs[0].settings
     task = Task(problem.dim, batch.rounds, problem.shared_by)
@@ -55,11 +55,12 @@ def _lane(batch: Batch, gpu: bool) -> tuple[float, int]:
     if "steps" in settings:
         learns = learning_rounds(read_schedule(batch.schedule), rounds=batch.rounds)
         steps = int(learns.sum()) if settings["steps"] == "t" else len(learns) * settings["steps"]
+    weights = settings.get("networks", 1) * settings.get("width", 0) * (problem.dim + settings.get("width", 0))
+    operations = 6 * settings.get("batch_size", 0) * weights
     if gpu:
-        seconds = batch.rounds * GPU_ROUND + steps * GPU_STEP
+        seconds = batch.rounds * GPU_ROUND + steps * (GPU_STEP + operations * len(batch.runs) / GPU_ARITHMETIC)
     else:
-        weights = settings.get("networks", 1) * settings.get("width", 0) * (problem.dim + settings.get("width", 0))
-        work = 6 * settings.get("batch_size", 0) * weights / ARITHMETIC
-        seconds = batch.rounds * (ROUND + 3 * size / BANDWIDTH) + steps * (STEP * settings.get("networks", 1) + work)
+        step = STEP * settings.get("networks", 1) + operations / ARITHMETIC
+        seconds = batch.rounds * (ROUND + 3 * size / BANDWIDTH) + steps * step
     history = batch.rounds * (problem.dim + 1) * 4
     return seconds, size + history

@@ -38,7 +38,8 @@ Listener = Callable[[Event], None]
 
 def run_here(batches: Sequence[Batch], store: Store, tell: Listener) -> None:
     """All batches in this process; on a GPU each is one large program."""
-    for batch in sorted(batches, key=lambda batch: batch.shape):
+    shapes = list(dict.fromkeys(batch.shape for batch in batches))
+    for batch in sorted(batches, key=lambda batch: shapes.index(batch.shape)):  # in order, those of a shape together
         if store.missing([batch]):  # or another process has done it meanwhile
             tell(_attempt(batch, store, 0, tell))
 

@@ -15,7 +15,9 @@ from neuralucb.sweeps.local import Event
 __all__ = ["Watcher", "watching"]
 
 LINE_SECONDS = 10
-"""How often a line is printed where there is no terminal, at most."""
+"""How often a line is printed where there is no terminal, at most, when a batch has ended."""
+QUIET_SECONDS = 60
+"""And how often while one runs."""
 
 
 class Watcher:
@@ -85,10 +87,12 @@ def _lines(watcher: Watcher, console: Console) -> Callable[[Event], None]:
 
     def tell(event: Event) -> None:
         watcher.hear(event)
-        if event.regret is not None and time.monotonic() - last[0] >= LINE_SECONDS:
+        since = time.monotonic() - last[0]
+        if since >= (LINE_SECONDS if event.regret is not None else QUIET_SECONDS):
             last[0] = time.monotonic()
             left = pace.left(watcher.rounds, watcher.whole)
-            what = f"{event.batch.algorithm} on {event.batch.problem}, mean regret {event.regret:.0f}"
+            how = f"mean regret {event.regret:.0f}" if event.regret is not None else f"{event.done / event.whole:.0%}"
+            what = f"{event.batch.algorithm} on {event.batch.problem}, {how}"
             console.print(f"{watcher.finished} of {watcher.runs} runs, {left}; {what}", highlight=False, soft_wrap=True)
 
     return tell

@@ -1,0 +1,68 @@
+"""How hard a reward function is for the kernel: λ_0, hᵀH⁻¹h and S (Assumption 4.2, Theorem 1)."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from neuralucb.theory.cholesky import factor_in_place, solve_lower
+from neuralucb.theory.contexts import parallel_pair
+from neuralucb.theory.pieces import Progress
+
+__all__ = ["norm_bound", "require_regular", "rkhs_norm_squared", "smallest_eigenvalue", "squared_norms"]
+
+
+def smallest_eigenvalue(kernel: np.ndarray) -> float:
+    """λ_0, the smallest eigenvalue of H (Assumption 4.2: H ⪰ λ_0 I, λ_0 > 0).
+
+    Below n · 2.2e-16 times the largest it is noise, and ValueError says so.
+    """
+    values = np.linalg.eigvalsh(kernel)
+    if values[0] <= rounding(values):
+        raise ValueError(
+            f"the kernel's smallest eigenvalue, {values[0]:.3g}, is lost in rounding beside its largest, "
+            f"{values[-1]:.3g}: H is singular; `parallel_pair` finds contexts that make it so."
+        )
+    return float(values[0])
+
+
+def rounding(eigenvalues: np.ndarray) -> float:
+    """What an eigenvalue of 0 may come out as."""
+    return float(len(eigenvalues) * np.finfo(np.float64).eps * eigenvalues[-1])
+
+
+def rkhs_norm_squared(kernel: np.ndarray, expected: np.ndarray) -> float:
+    """hᵀH⁻¹h, the squared norm of the simplest function of the kernel's space that takes the values h on the contexts.
+
+    Remark 4.8: at most ‖h‖² in that space, where h belongs to it. H must be regular: see `require_regular`.
+    """
+    return float(squared_norms(kernel.copy(), expected)[-1])
+
+
+def squared_norms(kernel: np.ndarray, expected: np.ndarray, progress: Progress | None = None) -> np.ndarray:
+    """hᵀH⁻¹h of the first 1, 2, …, n contexts, all from one Cholesky factor; the kernel is overwritten."""
+    h = np.asarray(expected, dtype=np.float64)
+    if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1] or kernel.dtype != np.float64:
+        raise ValueError(f"kernel must be a square matrix in float64, got {kernel.dtype} of shape {kernel.shape}.")
+    if h.shape != (len(kernel),):
+        raise ValueError(f"expected must have a reward for each of the {len(kernel)} contexts, got shape {h.shape}.")
+    return np.cumsum(solve_lower(factor_in_place(kernel, progress), h) ** 2)
+
+
+def norm_bound(kernel: np.ndarray, expected: np.ndarray) -> float:
+    """The smallest S that Theorem 1 allows: S = sqrt(2 hᵀH⁻¹h)."""
+    return math.sqrt(2 * rkhs_norm_squared(kernel, expected))
+
+
+def require_regular(contexts: Any) -> None:
+    """Raise ValueError, naming the pair, where two contexts have one direction and H has therefore no inverse.
+
+    A network without biases is homogeneous, f(cx) = c f(x) for c > 0, so that parallel contexts are as bad as equal
+    ones. Assumption 4.2 excludes both.
+    """
+    pair = parallel_pair(contexts)
+    if pair is None:
+        return
+    a, b = pair
+    what = f"context {a} is 0" if a == b else f"contexts {a} and {b} have the same direction"
+    raise ValueError(f"{what}, which makes H singular, λ_0 = 0 and S undefined; keep one of each direction.")

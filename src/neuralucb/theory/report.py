@@ -1,0 +1,247 @@
+"""What the theory says of a problem, beside what NeuralUCB does on it: d̃, λ_0, S, the bound, the regret."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from neuralucb.confidence import Assumptions
+from neuralucb.experiments.results import Result
+from neuralucb.experiments.running import Plan
+from neuralucb.memory import available_bytes
+from neuralucb.policy import Slot
+from neuralucb.simulation import draw_rounds
+from neuralucb.theory.bounds import Conditions, Horizon, conditions, corollary_1, least_steps, theorem_1
+from neuralucb.theory.contexts import Directions, directions, distinct
+from neuralucb.theory.dimension import dimension_from_eigenvalues, dimensions_over_rounds, effective_dimension_of
+from neuralucb.theory.kernel import LIMITS, tangent_kernel
+from neuralucb.theory.norm import rounding, squared_norms
+from neuralucb.theory.pieces import Meter
+
+__all__ = ["Report", "analyse"]
+
+POINTS = 60
+"""of the curves over rounds"""
+LAMBDAS = np.logspace(-3, 3, 25)
+"""for d̃ against λ"""
+UNIT = 1e-5
+"""What float32 makes of a norm of 1."""
+ROOM = 2.25
+"""Bytes beside each other when all is exact, over those of the matrix."""
+
+
+class Report(NamedTuple):
+    """The theory of one problem with the contexts of one seed. What cannot be had is None, and `notes` says why."""
+
+    problem: str
+    seed: int
+    over: Horizon
+    dim: int
+    width: int
+    initialization: str
+    """whose limit the kernel is"""
+    effective_dimension: float
+    effective_dimension_error: float
+    """0 where it is exact"""
+    lambda_0: float | None
+    norm: float | None
+    """S = sqrt(2 hᵀH⁻¹h)"""
+    steps: int | None
+    """J, corrected"""
+    bound: float | None
+    """Theorem 1"""
+    expected_bound: float | None
+    """Corollary 1"""
+    conditions: Conditions | None
+    repeated: int
+    """contexts whose direction came before"""
+    largest_reward: float
+    notes: tuple[str, ...]
+    eigenvalues: np.ndarray | None
+    """of H, largest first"""
+    rounds: np.ndarray
+    """t, of the two curves"""
+    dimensions: np.ndarray
+    """d̃ after t rounds"""
+    bounds: np.ndarray
+    """Theorem 1 after t rounds; NaN where it says nothing"""
+
+    def dimensions_by_regularization(self) -> tuple[np.ndarray, np.ndarray]:
+        """λ, and d̃ with it; empty where there are no eigenvalues."""
+        if self.eigenvalues is None:
+            return np.zeros(0), np.zeros(0)
+        lambdas = np.union1d(LAMBDAS, self.over.regularization)
+        found = [dimension_from_eigenvalues(self.eigenvalues, regularization=float(one)) for one in lambdas]
+        return lambdas, np.asarray(found)
+
+    def as_json(self, measured: Result) -> dict[str, Any]:
+        """A plain dictionary, with the regret that was measured; what cannot be had is None."""
+        of_seed = dict(zip(measured.seeds, measured.final_regret, strict=True))
+        return {
+            "problem": self.problem,
+            "rounds": self.over.rounds,
+            "arms": self.over.arms,
+            "contexts": self.over.rounds * self.over.arms,
+            "dim": self.dim,
+            "width": self.width,
+            "depth": self.over.depth,
+            "regularization": self.over.regularization,
+            "kernel": "H" if self.initialization == "gaussian" else "H̃",
+            "seed": self.seed,
+            "effective_dimension": self.effective_dimension,
+            "effective_dimension_error": self.effective_dimension_error,
+            "lambda_0": self.lambda_0,
+            "S": self.norm,
+            "bound": self.bound,
+            "expected_bound": self.expected_bound,
+            "steps": self.steps,
+            "measured_regret": float(measured.final_regret.mean()),
+            "measured_regret_of_seed": float(of_seed[self.seed]),
+            "largest_reward": self.largest_reward,
+            "repeated_contexts": self.repeated,
+            "conditions": None
+            if self.conditions is None
+            else {name: _or_none(value) for name, value in self.conditions._asdict().items()},
+            "notes": list(self.notes),
+            "measured": measured.as_json(),
+        }
+
+
+def analyse(plan: Plan, meter: Meter = lambda what: None) -> Report:
+    """The theory for the one point of a plan of NeuralUCB, on the contexts of its first seed.
+
+    Contexts of one direction, such as a row of a data set that comes twice, make H singular. d̃ counts them all, as
+    Definition 2 does; λ_0 is then 0; S is taken over the first of each direction, where rewards agree (h(cx) = c h(x),
+    as every network without biases has it), and is infinite where they do not.
+    """
+    ((point,),) = plan.points.values()
+    problem, seed = plan.problem.make(**point.problem), plan.seeds[0]
+    settings = point.algorithm
+    over = Horizon(plan.rounds, problem.arms, settings["depth"], settings["regularization"])
+    drawn = draw_rounds(jax.random.key(seed), problem, rounds=plan.rounds)
+    known, h = directions(_flat(drawn.contexts)), np.asarray(drawn.expected, np.float64).ravel()
+    initialization = settings["initialization"] if settings["initialization"] in LIMITS else "gaussian"
+    notes = _unlike_the_paper(settings, problem.shared, known, h)
+    common: dict[str, Any] = {"depth": over.depth, "initialization": initialization}
+    about = Report(
+        plan.problem.name, seed, over, problem.dim, settings["width"], initialization, math.nan, 0.0,
+        None, None, None, None, None, None, 0, float(h.max()), (), None, np.zeros(0), np.zeros(0), np.zeros(0),
+    )  # fmt: skip
+    if ROOM * 8 * len(known) ** 2 > available_bytes():
+        found = effective_dimension_of(known, regularization=over.regularization, progress=meter("d̃"), **common)
+        note = f"H of {len(known)} contexts does not fit into memory: d̃ is {'an estimate' if found.error else 'exact'}"
+        return about._replace(
+            effective_dimension=found.value,
+            effective_dimension_error=found.error,
+            notes=(*notes, note + ", and λ_0, S and the bound are left out; play fewer rounds for them"),
+        )
+    kernel = tangent_kernel(known, progress=meter("kernel"), **common)
+    first = distinct(known)
+    meter("eigenvalues")
+    values = np.linalg.eigvalsh(kernel)
+    of_rounds = dimensions_over_rounds(
+        kernel.copy(), arms=over.arms, regularization=over.regularization, progress=meter("d̃")
+    )
+    about = about._replace(
+        effective_dimension=float(of_rounds[-1]),
+        repeated=int((first != np.arange(len(first))).sum() + (known.norm == 0).sum()),
+        eigenvalues=values[::-1],
+    )
+    norms, more = _norms(kernel, known, h, first, meter)
+    regular = about.repeated == 0 and values[0] > rounding(values)
+    if not regular and not about.repeated:
+        more.append(f"H is singular to working precision (smallest eigenvalue {values[0]:.2g}), though no two parallel")
+    about = about._replace(lambda_0=float(values[0]) if regular else 0.0)
+    return _with_bounds(about, settings, of_rounds, norms, (*notes, *more))
+
+
+def _norms(
+    kernel: np.ndarray, known: Directions, h: np.ndarray, first: np.ndarray, meter: Meter
+) -> tuple[np.ndarray, list[str]]:
+    """hᵀH⁻¹h of the contexts up to each, over those of a new direction; infinite from where rewards contradict."""
+    notes = []
+    new = np.flatnonzero((first == np.arange(len(first))) & (known.norm > 0))
+    later = np.flatnonzero((first != np.arange(len(first))) & (known.norm > 0))
+    ratio = known.norm[later] / known.norm[first[later]]
+    at_odds = later[~np.isclose(h[later], ratio * h[first[later]], rtol=1e-5, atol=1e-6)]
+    zeros = np.flatnonzero((known.norm == 0) & (h != 0))
+    if later.size:
+        notes.append(
+            f"{later.size} contexts repeat a direction (the first: {later[0]}, as {first[later[0]]}), so that "
+            "H is singular and λ_0 = 0; S is taken over the first of each"
+        )
+    if (known.norm == 0).any():
+        notes.append(f"context {np.flatnonzero(known.norm == 0)[0]} is 0, where every network is 0, so that λ_0 = 0")
+    whole = np.zeros(len(h))
+    try:
+        kept = kernel if len(new) == len(h) else kernel[np.ix_(new, new)]
+        whole[new] = np.diff(squared_norms(kept, h[new], meter("S")), prepend=0.0) if new.size else 0.0
+    except ValueError as problem:
+        return np.full(len(h), np.inf), [*notes, f"S cannot be computed: {str(problem).rstrip('.')}"]
+    bad = np.concatenate([at_odds, zeros])
+    if bad.size:
+        notes.append(f"S is infinite: no network can have the rewards of context {bad.min()} and of the one it repeats")
+        whole[bad.min()] = np.inf
+    return np.cumsum(whole), notes
+
+
+def _with_bounds(
+    about: Report, settings: dict[str, Any], of_rounds: np.ndarray, norms: np.ndarray, notes: tuple[str, ...]
+) -> Report:
+    """The report with S, J, the bounds at the end and on the way, and what they ask for."""
+    over = about.over
+    at = np.unique(np.linspace(1, over.rounds, min(POINTS, over.rounds)).astype(int))
+    sizes = np.sqrt(2 * norms[over.arms * at - 1])
+    constants = tuple(settings[f"constant_{i}"] for i in (1, 2, 3))
+    assumed = Assumptions(settings["noise_bound"], settings["failure"], 0.0, constants)
+    bounds = np.full(len(at), np.nan)
+    told = (*notes,)
+    for index, (t, size) in enumerate(zip(at, sizes, strict=True)):
+        if 0 < size < math.inf:
+            then, until = assumed._replace(norm=float(size)), over._replace(rounds=int(t))
+            try:
+                bounds[index] = theorem_1(of_rounds[t - 1], then, until, steps=least_steps(then, until))
+            except ValueError as problem:
+                told = (*notes, f"no bound: {str(problem).rstrip('.')}") if t == over.rounds else notes
+    about = about._replace(rounds=at, dimensions=of_rounds[at - 1], bounds=bounds, notes=told)
+    if not math.isfinite(sizes[-1]):
+        return about
+    final = assumed._replace(norm=float(sizes[-1]))
+    about = about._replace(
+        norm=float(sizes[-1]),
+        conditions=conditions(final, over, width=about.width, smallest_eigenvalue=about.lambda_0 or 0.0),
+    )
+    if math.isnan(bounds[-1]):
+        return about
+    steps = least_steps(final, over)
+    return about._replace(
+        steps=steps,
+        bound=float(bounds[-1]),
+        expected_bound=corollary_1(float(of_rounds[-1]), final, over, steps=steps),
+    )
+
+
+def _unlike_the_paper(settings: dict[str, Any], shared: bool, known: Directions, h: np.ndarray) -> list[str]:
+    """Where the network that is played, or the problem, is not the one that the theory is about."""
+    usual = {"scaling": "tangent", "biases": False} | ({"encoding": "disjoint"} if shared else {})
+    other = [f"{name}={settings[name]}" for name, value in usual.items() if settings[name] != value]
+    if settings["initialization"] not in LIMITS:
+        other.append(f"initialization={settings['initialization']}")
+    notes = [f"H is that of the paper's network; the one played has {', '.join(other)}"] if other else []
+    if np.abs(known.norm - 1).max() > UNIT or h.min() < 0 or h.max() > 1:
+        notes.append(
+            "the bound is stated for contexts of norm 1 and rewards between 0 and 1; here norms are "
+            f"{known.norm.min():.2g} to {known.norm.max():.2g} and rewards {h.min():.2g} to {h.max():.2g}"
+        )
+    return notes
+
+
+def _flat(contexts: Any) -> Any:
+    """Contexts of all rounds and arms in one row, in the order in which they came."""
+    flat = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:]), contexts)
+    return Slot(*flat) if isinstance(contexts, Slot) else flat
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,91 @@
+"""`neuralucb theory` and `neuralucb coverage`, as a stranger uses them."""
+
+import json
+
+import pytest
+
+from tests.test_cli import command  # noqa: F401, a fixture
+
+SMALL = ["--rounds", "12", "--seeds", "2", "--schedule", "6"]
+NETWORK = ["--set", "width=4", "--set", "steps=3", "--set", "batch_size=4"]
+
+
+@pytest.fixture
+def call(command):  # noqa: F811
+    return command
+
+
+def test_theory_prints_one_object_with_the_bound_beside_the_regret(call, tmp_path):
+    code, out, err = call("theory", "h1", *SMALL, *NETWORK, "--set", "dim=5", "--depth", "3", "--json")
+    record = json.loads(out)
+    assert (code, err) == (0, "")
+    for name in ("effective_dimension", "lambda_0", "S", "bound", "measured_regret"):
+        assert record[name] > 0
+    assert record["bound"] > record["measured_regret"]
+    assert (record["contexts"], record["depth"], record["kernel"]) == (48, 3, "H")
+    assert record["conditions"]["width"] > 1e10
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_theory_leaves_a_figure_and_a_table(call, tmp_path):
+    code, out, _ = call("theory", "h3", *SMALL, *NETWORK, "--set", "dim=5", "--out", "here")
+    assert code == 0
+    assert "effective dimension" in " ".join(out.split())
+    assert (tmp_path / "here" / "theory-h3.png").stat().st_size > 10_000
+    assert "| bound | Theorem 1 |" in (tmp_path / "here" / "theory-h3.md").read_text()
+
+
+def test_theory_says_what_it_does_with_rows_that_repeat(call):
+    own = ["--width", "4", "--set", "steps=3", "--set", "batch_size=4"]
+    arguments = ["theory", "iris", "--seeds", "1", "--rounds", "155", "--schedule", "100", *own, "--repeat"]
+    code, out, _ = call(*arguments, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["lambda_0"] == 0
+    assert record["repeated_contexts"] >= 15
+    assert any("S is taken over the first of each" in note for note in record["notes"])
+    assert any("scaling=standard, encoding=heads" in note for note in record["notes"])
+    assert record["S"] > 0
+    assert record["conditions"]["width"] is None
+
+
+@pytest.mark.parametrize("more", [["--rounds", "1"], ["--rounds", "3", "--regularization", "1e9"]])
+def test_theory_of_next_to_nothing_is_drawn_all_the_same(call, tmp_path, more):
+    code, _, _ = call("theory", "h1", "--seeds", "1", *NETWORK, "--set", "dim=3", *more, "--out", "here", "--json")
+    assert code == 0
+    assert (tmp_path / "here" / "theory-h1.png").exists()
+
+
+def test_coverage_tells_shares_for_every_kind_of_scale_and_design(call, tmp_path):
+    code, out, err = call("coverage", "h1", *SMALL, *NETWORK[2:], "--set", "dim=3", "--json", "--out", "here")
+    record = json.loads(out)
+    assert code == 0
+    assert "100.0 %" in err
+    kinds = [(one["confidence"], one["design"]) for one in record["results"]]
+    assert kinds == [(a, b) for a in ("constant", "theoretical") for b in ("full", "diagonal")]
+    assert record["results"][2]["coverage"] == {"chosen": 1.0, "random": 1.0}
+    assert record["results"][0]["coverage"]["random"] < 1
+    assert (tmp_path / "here" / "coverage-h1.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["theory"], "name a problem, or give a file with --data"),
+        (["theory", "h9"], "known: h1, h2, h3"),
+        (["theory", "h1", "--rounds", "0"], "rounds must be a whole number of at least 1, got 0"),
+        (["theory", "h1", "--depth", "1"], "depth (L) must be a whole number ≥ 2, got 1"),
+        (["theory", "h1", "--regularization", "0"], "regularization (λ) must be a number > 0, got 0.0"),
+        (["theory", "h1", "--width", "5", "--set", "width=6"], "width is given twice"),
+        (["theory", "wine", "--rounds", "500"], "rounds must be at most 178"),
+        (["theory", "h1", "--out", "/proc/nowhere"], "--out /proc/nowhere cannot be written"),
+        (["coverage", "digits"], "problem must be synthetic"),
+        (["coverage", "h1", "--set", "step_size=1"], "step_size · width · regularization (ηmλ) must be below 1"),
+        (["coverage", "h1", "--set", "design=full"], "design must not be set, got full"),
+    ],
+)
+def test_bad_input_is_a_short_message_and_exit_code_2(call, arguments, message):
+    code, out, err = call(*arguments)
+    assert code == 2
+    assert message in " ".join(err.split())
+    assert "Traceback" not in out + err
