@@ -18,7 +18,7 @@ LAYERS = [
     {"blocks", "designs", "networks", "encodings", "training", "rules"},
     {"estimators"},
     {"algorithms", "problems", "simulation"},
-    {"experiments"},
+    {"experiments", "online"},
     {"sweeps", "theory"},
     {"options"},
     {"cli", "data_commands", "sweep_commands", "theory_commands"},
