@@ -315,6 +315,7 @@ def test_rolling_back_believes_an_older_snapshot_and_keeps_decisions_that_wait(t
         one.rollback()
         np.testing.assert_array_equal(one.select(rows(7)).score, score)
         assert one.health().observed == 20
+        assert one.select(rows(7)).version > waiting.version
         one.observe(waiting.id, 1.0)
         with pytest.raises(ValueError, match="snapshots there are"):
             one.rollback(9)
@@ -323,6 +324,21 @@ def test_rolling_back_believes_an_older_snapshot_and_keeps_decisions_that_wait(t
         assert state_of(again) == before
     with pytest.raises(ValueError, match="journal must name a folder"):
         OnlineBandit(policy()).rollback()
+
+
+def test_a_snapshot_that_cannot_be_written_is_told_and_costs_no_reward(tmp_path, monkeypatch):
+    from neuralucb.online import snapshots
+
+    def full(*_, **__):
+        raise StorageError("no room")
+
+    with OnlineBandit(policy(), journal=tmp_path / "journal", snapshot_every=5) as one:
+        with monkeypatch.context() as broken:
+            broken.setattr(snapshots, "write", full)
+            play(one, 7)
+        assert one.health().failure == "no room"
+    with OnlineBandit(policy(), journal=tmp_path / "journal") as again:
+        assert again.health().observed == 7
 
 
 def test_a_damaged_journal_is_refused(tmp_path):

@@ -89,6 +89,17 @@ def test_arms_that_are_not_available_are_not_chosen():
     assert [d.arm for d in one.select_many(contexts(2, ARMS, ARMS), available=mask)] == list(range(ARMS))
 
 
+def test_a_caller_may_use_his_array_again():
+    one, rows = bandit(), contexts()
+    decision = one.select(rows)
+    expected = rows[decision.position].copy()
+    rows[:] = 99
+    one.observe(decision.id, 1.0)
+    np.testing.assert_array_equal(one._state.observations.kept()[0][0], expected)
+    with pytest.raises(ValueError, match="read-only"):
+        decision.score[0] = 1
+
+
 def test_rewards_come_late_and_in_any_order():
     late, prompt = bandit(learning="manual"), bandit(learning="manual")
     rows = contexts(0, 6, ARMS)

@@ -21,6 +21,7 @@ from neuralucb.online.journal import Sync
 from neuralucb.online.learning import Background, Lesson, train
 from neuralucb.online.programs import Programs
 from neuralucb.online.state import Event, State
+from neuralucb.online.storage import StorageError
 from neuralucb.policy import Policy
 from neuralucb.schedules import is_due, read_schedule
 from neuralucb.settings import read_whole
@@ -85,6 +86,8 @@ class OnlineBandit:
         self._lock = threading.RLock()
         self._learning = threading.RLock()
         self._given = 0
+        self.failure: str | None = None
+        """why the last snapshot could not be written, if it could not"""
         self._keeper: recovery.Keeper | None = None
         if journal is not None:
             self._keeper = recovery.Keeper(self, Path(journal), sync)
@@ -260,7 +263,10 @@ class OnlineBandit:
             if wanted and is_due(self._schedule, since=state.learned_at, now=state.observations.total):
                 self.learn()
             if self._keeper is not None and self._keeper.is_due():
-                self._keeper.snapshot()
+                try:
+                    self._keeper.snapshot()
+                except StorageError as problem:  # what was observed is safe in the journal: health() tells
+                    self.failure = str(problem)
 
     def _give(self, count: int) -> int:
         """Numbers for decisions, never given twice."""

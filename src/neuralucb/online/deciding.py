@@ -28,7 +28,7 @@ def decide(bandit: "OnlineBandit", contexts: Any, ids: Ids, available: np.ndarra
         number, belief, version = bandit._give(1), bandit._state.belief, bandit._state.version
     choice = bandit._programs.choose(number, belief, contexts, available)
     arm = int(choice.arm)
-    picked = jax.tree.map(lambda leaf: leaf[arm : arm + 1], contexts)
+    picked = jax.tree.map(lambda leaf: leaf[arm : arm + 1].copy(), contexts)  # the caller may use the array again
     columns = Choice._make(np.asarray(leaf)[None] for leaf in choice)
     (decision,) = _keep(bandit, number, version, ids, columns, available[None], picked)
     return decision
@@ -66,6 +66,8 @@ def _keep(
         "chosen": choice.arm, "greedy": greedy, "mean": choice.mean, "width": choice.width, "score": choice.score,
         "exploration": choice.exploration, **state.context_arrays(picked),
     }  # fmt: skip
+    for array in arrays.values():
+        array.flags.writeable = False  # decisions show the ledger's own
     with bandit._lock:
         bandit._do(Event("decide", fields, arrays))
         asked = state.ledger.pending[first].asked

@@ -44,7 +44,7 @@ class Health(NamedTuple):
     """events replayed at the start"""
     compiled: int
     failure: str | None
-    """why the background thread could not learn, if it could not"""
+    """why a snapshot could not be written, or the background thread could not learn"""
 
     def __str__(self) -> str:
         return "\n".join(f"{name:>18}  {value}" for name, value in self._asdict().items())
@@ -78,7 +78,7 @@ def examine(bandit: "OnlineBandit") -> Health:
         torn_bytes=0 if keeper is None else keeper.torn,
         replayed=0 if keeper is None else keeper.replayed,
         compiled=bandit._programs.compilations,
-        failure=None if background is None else background.failure,
+        failure=bandit.failure or (None if background is None else background.failure),
     )
 
 

@@ -74,13 +74,7 @@ class Keeper:
         if steps > len(there):
             raise ValueError(f"steps must be at most {len(there)}, the snapshots there are, got {steps}.")
         number, shot = snapshots.read(self.folder, there[-steps])
-        bandit = self._bandit
-        state = bandit._state
-        waiting = state.ledger
-        arms = state.arms.export()
-        _restore(bandit, shot, self.folder)
-        state.ledger = waiting
-        state.arms.restore(*arms)
+        self._bandit._state.go_back_to(shot.fields["state"], shot.arrays)
         self.snapshot()
         return number
 

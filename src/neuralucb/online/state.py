@@ -83,7 +83,7 @@ class State:
         self._waiting.clear()
         self.belief, refused = self.programs.absorb(self.belief, contexts, rewards)
         self.counts["refused"] += refused
-        self.version = self.observations.total + self.counts["learned"]
+        self.version += len(rewards)
 
     def seen(self, rewards: np.ndarray) -> np.ndarray:
         """Rewards as the policy sees them."""
@@ -160,7 +160,7 @@ class State:
         trained = with_leaves(base.belief, arrays)
         self.belief, refused = self.programs.absorb(trained, contexts, self.seen(rewards))
         self.counts["refused"] += refused
-        self.version = self.observations.total + self.counts["learned"]
+        self.version += 1
 
     def export(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All of it, as plain values and arrays."""
@@ -174,7 +174,7 @@ class State:
             "taken": taken,
             "total": self.observations.total,
             "moments": list(self.moments),
-            "counts": self.counts,
+            "counts": dict(self.counts),
             "version": self.version,
             "learned_at": self.learned_at,
             "loss": self.loss,
@@ -186,6 +186,16 @@ class State:
             arrays |= {f"supposed.{index}": plain(leaf) for index, leaf in enumerate(jax.tree.leaves(self._supposed))}
         arrays |= {f"history.{name}": array for name, array in self.context_arrays(contexts).items()}
         return fields, arrays | {"history.rewards": rewards, "features": features}
+
+    def go_back_to(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Believe and remember what `export` gave then; decisions, arms and counts of decisions stay those of now."""
+        ledger, arms, version = self.ledger, self.arms.export(), self.version
+        counts = {name: self.counts[name] for name in ("decisions", "expired", "explored")}
+        self.ledger = Ledger()
+        self.restore(fields, arrays)
+        self.ledger, self.version, self._supposed = ledger, version + 1, None
+        self.arms.restore(*arms)
+        self.counts |= counts
 
     def restore(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """What `export` gave. Raises KeyError or ValueError where that does not fit this state's policy."""
