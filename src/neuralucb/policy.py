@@ -16,6 +16,7 @@ __all__ = [
     "Context",
     "Estimator",
     "Info",
+    "Origin",
     "Policy",
     "Prediction",
     "Rule",
@@ -76,6 +77,16 @@ class Info(NamedTuple):
         return cls(jnp.full((), jnp.nan, dtype=jnp.float32), jnp.zeros((), dtype=bool))
 
 
+class Origin(NamedTuple):
+    """What `build` was asked for, in plain values."""
+
+    algorithm: str
+    dim: int
+    rounds: int | None
+    shared_by: int | None
+    settings: tuple[tuple[str, Any], ...]
+
+
 class Policy(NamedTuple):
     """init, select, observe, learn: pure functions over a belief, a pytree of fixed shape.
 
@@ -90,8 +101,8 @@ class Policy(NamedTuple):
     """belief, context, reward -> belief. Cheap, every round: Z, ridge sums."""
     learn: Callable[[jax.Array, Belief, History], tuple[Belief, Info]]
     """key, belief, history -> belief, Info. Costly, when the schedule says: TrainNN."""
-    origin: dict[str, Any] | None = None
-    """How `build` made it, in plain values, so that it can be made again; None for a policy of your own."""
+    origin: "Origin | None" = None
+    """How `build` made it, so that it can be made again; None for a policy of your own."""
 
 
 class Estimator(NamedTuple):

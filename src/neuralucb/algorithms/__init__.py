@@ -9,7 +9,7 @@ from neuralucb.algorithms.contract import Algorithm, Task
 from neuralucb.algorithms.fixed import NEURAL_EPSILON_GREEDY0, NEURAL_UCB0
 from neuralucb.algorithms.scale import ORACLE, UNIFORM
 from neuralucb.algorithms.trained import BOOTSTRAPPED_NN, NEURAL_EPSILON_GREEDY, NEURAL_UCB
-from neuralucb.policy import Policy
+from neuralucb.policy import Origin, Policy
 from neuralucb.settings import read_settings, read_whole
 
 __all__ = ["ALGORITHMS", "Algorithm", "Task", "build", "find_algorithm"]
@@ -45,8 +45,8 @@ def build(name: str, *, dim: int, rounds: int | None = None, shared_by: int | No
         rounds = read_whole(rounds, 1, "rounds a whole number of at least 1")
     task = Task(int(dim), rounds, shared_by)
     algorithm.check(task, values)
-    origin = {"algorithm": name, "task": task._asdict(), "settings": values}
-    return _make(algorithm, task, tuple(values.items()))._replace(origin=origin)
+    chosen = tuple(values.items())
+    return _make(algorithm, task, chosen)._replace(origin=Origin(name, *task, chosen))
 
 
 @lru_cache(maxsize=64)

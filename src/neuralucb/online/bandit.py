@@ -80,7 +80,7 @@ class OnlineBandit:
             "sync": sync,
         }  # fmt: skip
         self._programs = Programs(policy, seed)
-        places = policy.origin["task"]["shared_by"] if policy.origin is not None else None
+        places = policy.origin.shared_by if policy.origin is not None else None
         self._state = State(self._programs, shape, window=window, normalize=bool(normalize), places=places)
         self._schedule = read_schedule(schedule)
         self._lock = threading.RLock()

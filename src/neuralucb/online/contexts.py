@@ -68,9 +68,8 @@ def shape_of_policy(policy: Policy, example: Any) -> Shape | None:
     if example is None:
         if origin is None:
             return None
-        task = origin["task"]
-        vector = np.zeros(task["dim"], np.float32)
-        example = vector if task["shared_by"] is None else Slot._make((vector, np.int32(0)))
+        vector = np.zeros(origin.dim, np.float32)
+        example = vector if origin.shared_by is None else Slot._make((vector, np.int32(0)))
     example = jax.tree.map(_as_array, example)
     leaves: tuple[tuple[tuple[int, ...], str], ...] = tuple(
         (leaf.shape, leaf.dtype.str) for leaf in jax.tree.leaves(example)

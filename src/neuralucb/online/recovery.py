@@ -1,6 +1,5 @@
 """From a folder to a bandit and back: a snapshot, then the journal's events since."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from neuralucb.online.journal import Journal, Sync, read_segment, segments
 from neuralucb.online.snapshots import Snapshot
 from neuralucb.online.state import Event
 from neuralucb.online.storage import StorageError, pack, unpack
-from neuralucb.policy import Policy
+from neuralucb.policy import Origin, Policy
 
 if TYPE_CHECKING:
     from neuralucb.online.bandit import OnlineBandit
@@ -136,7 +135,7 @@ def load(kind: type["OnlineBandit"], folder: Path, policy: Policy | None, exampl
         if policy is None:
             if origin is None:
                 raise ValueError("policy must be given: the one that was saved was not made by build.")
-            policy = build(origin["algorithm"], **origin["task"], **origin["settings"])
+            policy = build(origin.pop("algorithm"), **origin.pop("settings"), **origin)
         if example is None and policy.origin is None and len(leaves) == 1:
             example = np.zeros(*leaves[0])
         journal = folder if segments(folder) else None
@@ -156,7 +155,7 @@ def _of(bandit: "OnlineBandit", segment: int, record: int) -> Snapshot:
     about = {
         "name": bandit.name,
         "settings": bandit.settings,
-        "origin": bandit.policy.origin,
+        "origin": _plain(bandit.policy.origin),
         "leaves": bandit._state.shape.leaves,
         "given": bandit._given,
         "segment": segment,
@@ -187,4 +186,9 @@ def _check_same(bandit: "OnlineBandit", shot: Snapshot, folder: Path) -> None:
 
 def _identity(bandit: "OnlineBandit") -> dict[str, Any]:
     same = {name: bandit.settings[name] for name in ("seed", "window", "normalize")}
-    return {**same, "policy": json.loads(json.dumps(bandit.policy.origin))}
+    return {**same, "policy": _plain(bandit.policy.origin)}
+
+
+def _plain(origin: Origin | None) -> dict[str, Any] | None:
+    """An origin as JSON has it."""
+    return None if origin is None else {**origin._asdict(), "settings": dict(origin.settings)}
