@@ -135,7 +135,8 @@ def load(kind: type["OnlineBandit"], folder: Path, policy: Policy | None, exampl
         if policy is None:
             if origin is None:
                 raise ValueError("policy must be given: the one that was saved was not made by build.")
-            policy = build(origin.pop("algorithm"), **origin.pop("settings"), **origin)
+            task = {name: origin[name] for name in ("dim", "rounds", "shared_by")}
+            policy = build(origin["algorithm"], **task, **origin["settings"])
         if example is None and policy.origin is None and len(leaves) == 1:
             example = np.zeros(*leaves[0])
         journal = folder if segments(folder) else None
