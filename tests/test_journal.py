@@ -336,9 +336,193 @@ def test_a_snapshot_that_cannot_be_written_is_told_and_costs_no_reward(tmp_path,
         with monkeypatch.context() as broken:
             broken.setattr(snapshots, "write", full)
             play(one, 7)
-        assert one.health().failure == "no room"
+        assert "no room" in one.health().failure
+        play(one, 4)
+        assert one.health().failure is None
     with OnlineBandit(policy(), journal=tmp_path / "journal") as again:
-        assert again.health().observed == 7
+        assert again.health().observed == 11
+
+
+def test_rolling_back_again_goes_further_back_and_survives_a_restart(tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(policy(), journal=folder, snapshot_every=10**6) as one:
+        for seed in range(3):
+            play(one, 5, seed)
+            one.snapshot()
+        assert [one.rollback() and one.health().observed for _ in range(4)] == [15, 10, 5, 0]
+        with pytest.raises(ValueError, match="at most 0"):
+            one.rollback()
+        play(one, 2)
+        before = state_of(one)
+    with OnlineBandit(policy(), journal=folder) as again:
+        assert state_of(again) == before
+        sorted(folder.glob("snapshot-*.manifest.json"))[-1].unlink()
+    with pytest.raises(StorageError, match="snapshot-00000004"):  # which a rollback in the journal went to
+        OnlineBandit(policy(), journal=folder)
+
+
+@pytest.mark.parametrize("when", ["journal write", "journal sync", "after"])
+def test_an_interrupt_while_writing_stops_the_journal_and_loses_nothing(when, tmp_path, monkeypatch):
+    from neuralucb.online import recovery
+
+    def interrupted(name):
+        if name == when:
+            raise KeyboardInterrupt
+
+    one = OnlineBandit(policy(), journal=tmp_path / "journal", sync="each")
+    play(one, 3)
+    decision = one.select(rows(1))
+    with monkeypatch.context() as broken:
+        broken.setattr(recovery, "step", interrupted)
+        if when == "after":
+            broken.setattr(one._state, "apply", lambda event: interrupted(when))
+        with pytest.raises(KeyboardInterrupt):
+            one.observe(decision.id, 1.0)
+    with pytest.raises(StorageError, match="takes nothing any more"):
+        one.observe(decision.id, 1.0)
+    one.close()
+    with OnlineBandit(policy(), journal=tmp_path / "journal") as again:
+        assert again.health().observed in (3, 4)
+
+
+def test_a_failed_sync_of_the_interval_stops_acknowledging(tmp_path, monkeypatch):
+    one = OnlineBandit(policy(), journal=tmp_path / "journal", sync="interval")
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", failing)
+        one.select(rows(1))
+        time.sleep(0.3)
+    with pytest.raises(StorageError, match="No space left"):
+        one.select(rows(1))
+    one.close()
+
+
+def test_a_full_disk_and_a_snapshot_leave_what_can_be_recovered(tmp_path, monkeypatch):
+    """A record is cut off half way, and a snapshot is tried all the same."""
+    folder = tmp_path / "journal"
+    one = OnlineBandit(policy(), journal=folder, sync="none")
+    play(one, 5)
+    write = os.write
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "write", lambda handle, data: failing() if len(data) < 30 else write(handle, data[:30]))
+        with pytest.raises(StorageError, match="No space left"):
+            one.select(rows(1))
+    with pytest.raises(StorageError, match="takes nothing any more"):
+        one.snapshot()
+    one.close()
+    with OnlineBandit(policy(), journal=folder) as again:
+        assert again.health().observed == 5
+        assert again.health().torn_bytes > 0
+
+
+def test_a_torn_segment_before_an_empty_one_is_recovered(tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(policy(), journal=folder) as one:
+        play(one, 5)
+    newest, path = list(journal.segments(folder).items())[-1]
+    path.write_bytes(path.read_bytes()[:-3])
+    (folder / f"journal-{newest + 1:08d}.log").write_bytes(journal.MAGIC)
+    with OnlineBandit(policy(), journal=folder) as again:
+        assert again.health().observed == 4
+    with OnlineBandit(policy(), journal=folder) as again:
+        assert again.health().observed == 4
+
+
+def test_pages_that_were_never_filled_are_cut(tmp_path):
+    payloads = small_journal(tmp_path, size=3 * 4096)
+    path = tmp_path / "journal-00000001.log"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:8192] + bytes(len(whole) - 8192))
+    read, torn = records(tmp_path)
+    assert read == payloads[: len(read)]
+    assert torn
+    assert len(read) > 50
+
+
+def test_a_missing_segment_is_noticed(tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(policy(), journal=folder) as one:
+        play(one, 5)
+        one.snapshot()
+        play(one, 5)
+    list(journal.segments(folder).values())[-1].unlink()
+    with pytest.raises(StorageError, match="lacks segment"):
+        OnlineBandit.load(folder)
+
+
+def test_a_folder_whose_first_segment_never_came_keeps_its_journal(tmp_path, monkeypatch):
+    from neuralucb.online import recovery
+
+    folder = tmp_path / "journal"
+    with monkeypatch.context() as broken:
+        broken.setattr(recovery, "step", lambda name: 1 / 0 if name == "journal segment" else None)
+        with pytest.raises(ZeroDivisionError):
+            OnlineBandit(policy(), journal=folder)
+    with OnlineBandit.load(folder) as one:
+        play(one, 3)
+    with OnlineBandit.load(folder) as again:
+        assert again.health().observed == 3
+
+
+def test_a_closed_bandit_says_so_and_may_be_closed_twice(tmp_path):
+    one = OnlineBandit(policy(), journal=tmp_path / "journal")
+    one.close()
+    one.close()
+    with pytest.raises(StorageError, match="it is closed"):
+        one.select(rows(1))
+
+
+def test_a_fork_may_not_write(tmp_path):
+    with OnlineBandit(policy(), journal=tmp_path / "journal") as one:
+        one._keeper._journal._owner = -1
+        with pytest.raises(StorageError, match="fork"):
+            one.select(rows(1))
+        one._keeper._journal._owner = os.getpid()
+
+
+def test_short_lives_still_come_to_a_snapshot(tmp_path):
+    folder = tmp_path / "journal"
+    for _ in range(5):
+        with OnlineBandit(policy(), journal=folder, snapshot_every=20) as one:
+            play(one, 8)
+    assert len(list(folder.glob("snapshot-*.manifest.json"))) >= 3
+
+
+def test_strange_files_and_places_are_told_in_one_error(tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(policy(), journal=folder) as one:
+        one._keeper._journal.append(pack({"kind": "dream"}, {}))
+    (folder / "journal-old.log").write_text("x")
+    (folder / "snapshot-old.manifest.json").write_text("x")
+    with pytest.raises(StorageError, match="event 'dream'.*update"):
+        OnlineBandit(policy(), journal=folder)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StorageError, match="cannot be a folder"):
+        OnlineBandit(policy(), journal=tmp_path / "file")
+
+
+def test_a_lesson_under_way_at_the_end_is_due_again(tmp_path, monkeypatch):
+    folder = tmp_path / "journal"
+    with OnlineBandit(policy(), journal=folder, schedule="10", learning="manual") as one:
+        play(one, 10)
+        with monkeypatch.context() as broken:
+            broken.setattr(one._programs, "learn", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                one.learn()
+        assert one._state.learned_at == 0
+    with OnlineBandit(policy(), journal=folder, schedule="10") as again:
+        assert again.health().learned == 1
+
+
+def test_traffic_during_snapshots_is_recovered(tmp_path):
+    folder = tmp_path / "journal"
+    settings = {"schedule": "25", "snapshot_every": 30}
+    one = OnlineBandit(policy(), journal=folder, learning="background", **settings)
+    play(one, 400)
+    one.close()
+    assert one.health().failure is None
+    before = state_of(one)
+    with OnlineBandit(policy(), journal=folder, learning="manual", snapshot_every=10**6) as again:
+        assert state_of(again) == before
 
 
 def test_a_damaged_journal_is_refused(tmp_path):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Setting", "choice", "flag", "integer", "number", "read_settings", "read_whole", "steps"]
+__all__ = ["Setting", "choice", "flag", "integer", "number", "read_settings", "read_whole", "steps", "whole"]
 
 
 SMALLEST, LARGEST = 1e-30, 1e30
@@ -137,3 +137,11 @@ def read_whole(value: Any, least: int, allowed: str) -> int:
     if whole > LARGEST_WHOLE:
         raise ValueError(f"must be {allowed} and at most {LARGEST_WHOLE}")
     return whole
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """An argument that is a whole number of at least `least`; the error names it, and its value."""
+    try:
+        return read_whole(value, least, "")
+    except ValueError:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.") from None

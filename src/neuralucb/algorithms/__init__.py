@@ -10,7 +10,7 @@ from neuralucb.algorithms.fixed import NEURAL_EPSILON_GREEDY0, NEURAL_UCB0
 from neuralucb.algorithms.scale import ORACLE, UNIFORM
 from neuralucb.algorithms.trained import BOOTSTRAPPED_NN, NEURAL_EPSILON_GREEDY, NEURAL_UCB
 from neuralucb.policy import Origin, Policy
-from neuralucb.settings import read_settings, read_whole
+from neuralucb.settings import read_settings, whole
 
 __all__ = ["ALGORITHMS", "Algorithm", "Task", "build", "find_algorithm"]
 
@@ -42,7 +42,9 @@ def build(name: str, *, dim: int, rounds: int | None = None, shared_by: int | No
     if not isinstance(dim, Integral) or dim < 1:
         raise ValueError(f"dim must be a whole number of at least 1, got {dim!r}.")
     if rounds is not None:
-        rounds = read_whole(rounds, 1, "rounds a whole number of at least 1")
+        rounds = whole("rounds", rounds, 1)
+    if shared_by is not None:
+        shared_by = whole("shared_by", shared_by, 1)
     task = Task(int(dim), rounds, shared_by)
     algorithm.check(task, values)
     chosen = tuple(values.items())

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from neuralucb.online.arms import ArmId
-from neuralucb.online.contexts import read_available
-from neuralucb.online.state import State
+from neuralucb.online.arms import ArmId, Arms, arm_id
+from neuralucb.online.contexts import Shape, read_available
 from neuralucb.policy import Slot
 
 __all__ = ["Request", "played", "read_request", "read_rewards"]
@@ -22,29 +21,35 @@ class Request(NamedTuple):
     available: np.ndarray
 
 
-def read_request(state: State, contexts: Any, arms: Sequence[ArmId] | None, available: Any, axes: int) -> Request:
-    """What a caller asks, checked."""
-    whole, ids = _spread(state, contexts, arms, axes)
-    read, lengths = state.shape.read(whole, axes)
+def read_request(arms: Arms, contexts: Any, named: Sequence[ArmId] | None, available: Any, axes: int) -> Request:
+    """What a caller asks of the arms there are now, checked."""
+    whole, ids = _spread(arms, contexts, named, axes)
+    read, lengths = arms.shape.read(whole, axes)
+    _check_places(arms, read)
     return Request(read, ids, read_available(available, lengths))
 
 
-def played(state: State, contexts: Any, arms: Any, count: int) -> Any:
+def played(arms: Arms, contexts: Any, choices: Any, count: int) -> Any:
     """The contexts of the arms that were played, one row each, from a log's columns."""
-    if arms is None:
-        return state.shape.read(contexts, 1)[0]
-    if len(arms) != count:
-        raise ValueError(f"arms must be as many as rewards, {count}, got {len(arms)}.")
-    if len(state.arms):
-        ids = [arm.item() if isinstance(arm, np.generic) else arm for arm in arms]
-        state.arms.check(dict.fromkeys(ids))
-        rows = [state.arms.contexts(x, (arm,)) for x, arm in zip(np.asarray(contexts), ids, strict=True)]
-        return state.shape.read(jax.tree.map(lambda *leaves: np.concatenate(leaves), *rows), 1)[0]
-    whole, _ = _spread(state, contexts, None, 2)
-    whole, (_, choices) = state.shape.read(whole, 2)
-    index = np.asarray(arms)
-    if index.dtype.kind not in "iu" or index.ndim != 1 or index.min() < 0 or index.max() >= choices:
-        raise ValueError(f"arms must be whole numbers from 0 to {choices - 1}, got {arms!r:.80}.")
+    if choices is None:
+        rows, (found,) = arms.shape.read(contexts, 1)
+        _check_places(arms, rows)
+        if found != count:
+            raise ValueError(f"rewards must be {found} numbers, one for each context, got {count}.")
+        return rows
+    if np.ndim(choices) != 1 or len(choices) != count:
+        raise ValueError(f"arms must be as many as rewards, {count}, got shape {np.shape(choices)}.")
+    if arms.place:
+        ids = tuple(arm_id(arm) for arm in choices)
+        arms.check(dict.fromkeys(ids))
+        return arms.shape.read(arms.played(contexts, ids), 1)[0]
+    whole, _ = _spread(arms, contexts, None, 2)
+    whole, (found, number) = arms.shape.read(whole, 2)
+    if found != count:
+        raise ValueError(f"contexts must be {count} sets, one for each reward, got {found}.")
+    index = np.asarray(choices)
+    if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= number:
+        raise ValueError(f"arms must be whole numbers from 0 to {number - 1}, got {choices!r:.80}.")
     return jax.tree.map(lambda leaf: leaf[np.arange(count), index], whole)
 
 
@@ -59,29 +64,38 @@ def read_rewards(rewards: Any, count: int) -> np.ndarray:
     bad = ~(np.abs(values) <= np.finfo(np.float32).max)
     if bad.any():
         raise ValueError(f"reward must be a finite number, got {values[bad][0]}; give none, and let it expire.")
-    return values.astype(np.float32)
+    return values
 
 
-def _spread(state: State, given: Any, arms: Sequence[ArmId] | None, axes: int) -> tuple[Any, tuple[ArmId, ...] | None]:
+def _spread(arms: Arms, given: Any, named: Sequence[ArmId] | None, axes: int) -> tuple[Any, tuple[ArmId, ...] | None]:
     """Contexts with an axis of arms, and the arms' ids if they have any."""
-    shape = state.shape
-    shared = given is None or (not isinstance(given, Slot) and np.ndim(_first_leaf(given)) == axes)
-    if arms is not None or (len(state.arms) and shared):
-        ids = state.arms.check(arms)
-        return state.arms.contexts(given, ids), ids
-    if shared and shape.is_slot and given is not None and state.places is not None:
+    shape: Shape = arms.shape
+    shared = given is None or _dimensions(given) == axes
+    if named is not None or (arms.place and shared):
+        ids = arms.check(named)
+        return arms.contexts(given, ids), ids
+    if shared and shape.is_slot and given is not None and arms.places is not None:
         x = np.asarray(given)
-        whole = np.broadcast_to(x[..., None, :], (*x.shape[:-1], state.places, x.shape[-1]))
-        places = np.broadcast_to(np.arange(state.places, dtype=np.int32), whole.shape[:-1])
+        whole = np.broadcast_to(x[..., None, :], (*x.shape[:-1], arms.places, x.shape[-1]))
+        places = np.broadcast_to(np.arange(arms.places, dtype=np.int32), whole.shape[:-1])
         return Slot._make((whole, places)), None
     if given is None:
         raise ValueError(f"contexts must be {shape.in_words(axes)}, got None; without contexts, add arms first.")
     return given, None
 
 
-def _first_leaf(tree: Any) -> Any:
-    leaves = jax.tree.leaves(tree) if not isinstance(tree, list | tuple) or isinstance(tree, Slot) else [tree]
+def _check_places(arms: Arms, contexts: Any) -> None:
+    if isinstance(contexts, Slot) and arms.places is not None:
+        places = np.asarray(contexts.arm)
+        if places.min() < 0 or places.max() >= arms.places:
+            raise ValueError(f"arm must be from 0 to {arms.places - 1}, got {places.min()} to {places.max()}.")
+
+
+def _dimensions(given: Any) -> int | None:
+    """How many axes an array or nested lists have; None for other trees, and for lists that are no array."""
+    if type(given) not in (list, tuple) and not hasattr(given, "shape"):
+        return None
     try:
-        return np.asarray(leaves[0]) if leaves else np.zeros(0)
+        return np.ndim(np.asarray(given))
     except ValueError:
-        return np.zeros((0, 0, 0))
+        return None

@@ -4,6 +4,8 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,24 +13,27 @@ import jax
 import numpy as np
 
 from neuralucb.online import recovery
-from neuralucb.online.arms import ArmId
+from neuralucb.online.arms import ArmId, arm_id
 from neuralucb.online.asking import played, read_request, read_rewards
 from neuralucb.online.contexts import shape_of_policy
 from neuralucb.online.deciding import decide, decide_many
 from neuralucb.online.decisions import Decision, Explanation
 from neuralucb.online.health import Health, examine
 from neuralucb.online.journal import Sync
-from neuralucb.online.learning import Background, Lesson, train
+from neuralucb.online.learning import Background, Lesson, train, warn
 from neuralucb.online.programs import Programs
 from neuralucb.online.state import Event, State
 from neuralucb.online.storage import StorageError
 from neuralucb.policy import Policy
 from neuralucb.schedules import is_due, read_schedule
-from neuralucb.settings import read_whole
+from neuralucb.settings import whole
 
 __all__ = ["OnlineBandit"]
 
 LEARNING = ("inline", "background", "manual")
+
+FITTED = 4096
+"""Rows of a log taken at once: others may decide in between."""
 
 
 class OnlineBandit:
@@ -43,7 +48,7 @@ class OnlineBandit:
     count_pending  count decisions without a reward as if they had brought what was expected: batches then explore
     journal        a folder in which every decision and reward is kept before it is answered; what it holds goes on
     sync           when the journal is forced to the disk: `each`, `interval` (50 ms), `none`
-    snapshot_every observations between two snapshots in the journal's folder
+    snapshot_every records of the journal between two snapshots: decisions, rewards, lessons
     example        a context of one arm, for a policy that was not made by `build`
     """
 
@@ -59,16 +64,17 @@ class OnlineBandit:
         count_pending: bool = False,
         journal: str | Path | None = None,
         sync: Sync = "interval",
-        snapshot_every: int = 10_000,
+        snapshot_every: int = 20_000,
         example: Any = None,
     ) -> None:
         if learning not in LEARNING:
             raise ValueError(f"learning must be one of {', '.join(LEARNING)}, got {learning!r}.")
-        read_schedule(schedule)
-        seed = read_whole(seed, 0, "seed a whole number of at least 0")
-        snapshot_every = read_whole(snapshot_every, 1, "snapshot_every a whole number of at least 1")
-        if window is not None:
-            window = read_whole(window, 1, "window a whole number of at least 1, or None")
+        self._schedule = read_schedule(schedule)
+        if any(phase.forgets for phase in self._schedule):
+            raise ValueError(f"schedule must not forget (!) here, got {schedule!r}; take window.")
+        seed = whole("seed", seed, 0)
+        window = None if window is None else whole("window", window, 1)
+        snapshot_every = whole("snapshot_every", snapshot_every, 1)
         shape = shape_of_policy(policy, example)
         if shape is None:
             raise ValueError("example must be a context of one arm, got None; this policy was not made by build.")
@@ -82,31 +88,28 @@ class OnlineBandit:
         self._programs = Programs(policy, seed)
         places = policy.origin.shared_by if policy.origin is not None else None
         self._state = State(self._programs, shape, window=window, normalize=bool(normalize), places=places)
-        self._schedule = read_schedule(schedule)
         self._lock = threading.RLock()
         self._learning = threading.RLock()
         self._given = 0
         self.failure: str | None = None
-        """why the last snapshot could not be written, if it could not"""
+        """why the last lesson or snapshot that was due came to nothing, if it did"""
         self._keeper: recovery.Keeper | None = None
         if journal is not None:
             self._keeper = recovery.Keeper(self, Path(journal), sync)
         self._given = self._state.ledger.next
         self._background = Background(self._learn_and_keep) if learning == "background" else None
-
-    # deciding
+        if self._keeper is not None:
+            self._after_observing()
 
     def select(self, contexts: Any = None, *, arms: Sequence[ArmId] | None = None, available: Any = None) -> Decision:
         """Choose an arm: contexts (K, d), or a context that all arms share, for those named or all there are."""
-        return decide(self, *read_request(self._state, contexts, arms, available, 1))
+        return decide(self, *read_request(self._state.arms, contexts, arms, available, 1))
 
     def select_many(
         self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None
     ) -> list[Decision]:
         """Choose for many at once: contexts (B, K, d), or (B, d) that arms share. Far faster than one by one."""
-        return decide_many(self, *read_request(self._state, contexts, arms, available, 2))
-
-    # observing
+        return decide_many(self, *read_request(self._state.arms, contexts, arms, available, 2))
 
     def observe(self, decision_id: str, reward: float) -> None:
         """Take the reward of a decision, however late."""
@@ -114,13 +117,14 @@ class OnlineBandit:
 
     def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float]) -> None:
         """Take many rewards at once: all of them, or, if one is wrong, none."""
+        if isinstance(decision_ids, str) or not isinstance(decision_ids, Sequence | np.ndarray):
+            raise ValueError(f"decision_ids must be a list of ids, got {decision_ids!r:.80}.")
         values = read_rewards(rewards, len(decision_ids))
         if len(values) == 0:
             return
         with self._lock:
             numbers = self._state.ledger.numbers(decision_ids, self.name)
             self._do(Event("reward", {}, {"numbers": np.asarray(numbers, np.int64), "rewards": values}))
-            self._state.settle()
         self._after_observing()
 
     def fit(self, contexts: Any, arms: Any, rewards: Any) -> Lesson:
@@ -128,26 +132,26 @@ class OnlineBandit:
 
         arms  ids, beside shared contexts; numbers of arms, beside contexts (n, K, d); None if contexts are the arms'
         """
-        values = read_rewards(rewards, len(jax.tree.leaves(contexts)[0]))
-        with self._lock:
-            chosen = played(self._state, contexts, arms, len(values))
-            self._do(Event("fit", {}, {**self._state.context_arrays(chosen), "rewards": values}))
-            self._state.settle()
+        values = read_rewards(rewards, len(np.atleast_1d(rewards)))
+        chosen = played(self._state.arms, contexts, arms, len(values))
+        for first in range(0, len(values), FITTED):
+            rows = jax.tree.map(lambda leaf, first=first: leaf[first : first + FITTED], (chosen, values))
+            with self._lock:
+                self._do(Event("fit", {}, {**self._state.context_arrays(rows[0]), "rewards": rows[1]}))
         lesson = self.learn()
         self._after_observing()
         return lesson
 
     def expire(self, older_than: float) -> int:
         """Give up on decisions that wait for longer than so many seconds; returns how many."""
-        if not older_than >= 0:
+        if not isinstance(older_than, Real) or not older_than >= 0:
             raise ValueError(f"older_than must be seconds, at least 0, got {older_than!r}.")
         with self._lock:
             numbers = self._state.ledger.older_than(time.time() - older_than)
             if numbers:
                 self._do(Event("expire", {}, {"numbers": np.asarray(numbers, np.int64)}))
+        self._after_observing()
         return len(numbers)
-
-    # learning
 
     def learn(self) -> Lesson:
         """Train now, on what was observed so far. Meanwhile others may select and observe."""
@@ -157,26 +161,28 @@ class OnlineBandit:
                 base = self._state.base
                 assert base is not None
                 number = self._state.counts["learned"] + self._state.counts["diverged"]
-            lesson, arrays = train(self._programs, self._state, base, number)
-            with self._lock:
-                self._do(Event("learn", {"promoted": lesson.promoted, "loss": lesson.loss}, arrays))
+            try:
+                lesson, arrays = train(self._programs, self._state, base, number)
+                with self._lock:
+                    self._do(Event("learn", {"promoted": lesson.promoted, "loss": lesson.loss}, arrays))
+            except BaseException:
+                with self._lock, suppress(StorageError):
+                    self._do(Event("abandon", {}, {}))
+                raise
             return lesson
-
-    # arms
 
     def add_arm(self, arm: ArmId, features: Any = None) -> None:
         """A new arm, from the next decision on."""
         with self._lock:
+            arm = arm_id(arm)
             row = self._state.arms.check_new(arm, features)
             self._do(Event("add arm", {"arm": arm}, {"features": row}))
 
     def remove_arm(self, arm: ArmId) -> None:
         """Not to be chosen any more; rewards of earlier decisions for it are still taken."""
         with self._lock:
-            self._state.arms.check([arm])
+            (arm,) = self._state.arms.check([arm])
             self._do(Event("remove arm", {"arm": arm}, {}))
-
-    # keeping
 
     def save(self, path: str | Path) -> Path:
         """Write all of it into a folder, whole or not at all; an earlier save there is replaced."""
@@ -196,9 +202,9 @@ class OnlineBandit:
     def rollback(self, steps: int = 1) -> int:
         """Believe again what the `steps`-th snapshot from the end has; what was observed since is forgotten.
 
-        Decisions that wait go on waiting. Returns the number of the snapshot.
+        Decisions that wait go on waiting. Called again, it goes further back. Returns the number of the snapshot.
         """
-        steps = read_whole(steps, 1, "steps a whole number of at least 1")
+        steps = whole("steps", steps, 1)
         with self._learning, self._lock:
             return self._kept().rollback(steps)
 
@@ -216,8 +222,6 @@ class OnlineBandit:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # looking
-
     def explain(self, decision_id: str) -> Explanation:
         """Why a decision was made, arm by arm; print it."""
         with self._lock:
@@ -230,7 +234,9 @@ class OnlineBandit:
 
     def warm_up(self, arms: int | None = None, decisions: int = 1) -> int:
         """Compile ahead what decisions over so many arms need, and learning; returns how many programs there are."""
-        count = arms or self._state.places or max(1, len(self._state.arms))
+        there = self._state.arms
+        count = whole("arms", arms or there.places or max(1, len(there.place)), 1)
+        decisions = whole("decisions", decisions, 1)
         contexts = self._state.shape.zeros(decisions, count)
         self._programs.warm_up(self._state.belief, contexts, in_turn=self.settings["count_pending"])
         kept, rewards = self._state.observations.kept()
@@ -238,35 +244,40 @@ class OnlineBandit:
         self._programs.learn(0, self._state.belief, history)
         return self._programs.compilations
 
-    # inside
-
     def _do(self, event: Event) -> None:
         """Keep an event, then let it happen."""
         if self._keeper is not None:
             self._keeper.append(event)
-        self._state.apply(event)
+        try:
+            self._state.apply(event)
+            self._state.settle()
+        except BaseException as problem:
+            if self._keeper is not None:
+                self._keeper.fail(problem)
+            raise
 
     def _after_observing(self) -> None:
-        state = self._state
-        due = is_due(self._schedule, since=state.learned_at, now=state.observations.total)
-        full = self._keeper is not None and self._keeper.is_due()
-        if self._background is not None and (due or full):
-            self._background.want()
-        elif self._background is None and (full or (due and self.settings["learning"] == "inline")):
-            self._learn_and_keep()
+        due = self._is_due() and self.settings["learning"] != "manual"
+        if due or (self._keeper is not None and self._keeper.is_due()):
+            if self._background is not None:
+                self._background.want()
+            else:
+                self._learn_and_keep()
+
+    def _is_due(self) -> bool:
+        return is_due(self._schedule, since=self._state.learned_at, now=self._state.observations.total)
 
     def _learn_and_keep(self) -> None:
-        """What is due: a lesson, a snapshot."""
+        """What is due: a lesson, a snapshot. What was observed is safe, whatever comes of them: health() tells."""
         with self._learning:
-            state = self._state
-            wanted = self.settings["learning"] != "manual"
-            if wanted and is_due(self._schedule, since=state.learned_at, now=state.observations.total):
-                self.learn()
-            if self._keeper is not None and self._keeper.is_due():
-                try:
+            try:
+                if self._is_due() and self.settings["learning"] != "manual":
+                    self.learn()
+                if self._keeper is not None and self._keeper.is_due():
                     self._keeper.snapshot()
-                except StorageError as problem:  # what was observed is safe in the journal: health() tells
-                    self.failure = str(problem)
+                self.failure = None
+            except Exception as problem:
+                self.failure = warn("a lesson or a snapshot that was due came to nothing", problem)
 
     def _give(self, count: int) -> int:
         """Numbers for decisions, never given twice."""

@@ -106,11 +106,12 @@ def _stacked(rows: Any, what: str) -> np.ndarray:
 def _numbers(leaf: Any, kind: str, what: str) -> np.ndarray:
     try:
         array = np.asarray(leaf)
-        if array.dtype.kind not in "fiub":
+        if array.dtype.kind not in "fiub" or (np.dtype(kind).kind in "iu" and (array != np.floor(array)).any()):
             raise TypeError
         return np.asarray(array, np.dtype(kind), order="C")
     except (TypeError, ValueError):
-        raise ValueError(f"{what} must be numbers, got {_short(leaf)}.") from None
+        whole = "whole numbers" if np.dtype(kind).kind in "iu" else "numbers"
+        raise ValueError(f"{what} must be {whole}, got {_short(leaf)}.") from None
 
 
 def _kind(given: Any) -> str:

@@ -4,7 +4,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from neuralucb.online.arms import ArmId
@@ -71,8 +70,8 @@ class Asked(NamedTuple):
     width: np.ndarray
     score: np.ndarray
     exploration: np.ndarray
-    context: Any
-    """of the arm chosen"""
+    context: tuple[np.ndarray, ...]
+    """of the arm chosen: the leaves"""
 
     def arm(self, position: int) -> ArmId:
         """Its id, or its number."""
@@ -86,6 +85,19 @@ class Asked(NamedTuple):
             self.mean[row], self.width[row], self.score[row], self.version,
         )  # fmt: skip
 
+    def alone(self, row: int) -> "Asked":
+        """One of them, without the memory of the others."""
+        if len(self.chosen) == 1:
+            return self
+        columns = (column[row : row + 1].copy() for column in self[4:10])
+        context = tuple(leaf[row : row + 1].copy() for leaf in self.context)
+        return Asked._make((self.first + row, self.version, self.time, self.arms, *columns, context))
+
+    @property
+    def bytes(self) -> int:
+        """Memory held."""
+        return sum(column.nbytes for column in (*self[4:10], *self.context))
+
 
 class _Place(NamedTuple):
     asked: Asked
@@ -98,32 +110,48 @@ class Ledger:
     def __init__(self) -> None:
         self.pending: dict[int, _Place] = {}
         self.next = 0
-        self._resolved: OrderedDict[int, tuple[_Place, str, float | None]] = OrderedDict()
+        self._resolved: OrderedDict[int, tuple[Asked, str, float | None]] = OrderedDict()
+        self._left: dict[int, int] = {}
+        """of batches, by the number of their first decision: how many wait still"""
 
     def add(self, asked: Asked) -> None:
         """Take note of decisions."""
-        for row in range(len(asked.chosen)):
+        count = len(asked.chosen)
+        for row in range(count):
             self.pending[asked.first + row] = _Place(asked, row)
-        self.next = max(self.next, asked.first + len(asked.chosen))
+        if count > 1:
+            self._left[asked.first] = count
+        self.next = max(self.next, asked.first + count)
 
-    def contexts(self, numbers: Iterable[int]) -> Any:
-        """The contexts of the arms chosen, one row a decision."""
+    def contexts(self, numbers: Iterable[int]) -> tuple[np.ndarray, ...]:
+        """The contexts of the arms chosen, one row a decision: their leaves."""
         places = [self.pending[number] for number in numbers]
-        if len(places) == 1:
-            row = places[0].row
-            return jax.tree.map(lambda leaf: leaf[row : row + 1], places[0].asked.context)
-        rows = [jax.tree.map(lambda leaf, row=row: leaf[row], asked.context) for asked, row in places]
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
+        leaves = range(len(places[0].asked.context))
+        return tuple(np.stack([asked.context[leaf][row] for asked, row in places]) for leaf in leaves)
 
-    def resolve(self, numbers: Iterable[int], rewards: Iterable[float] | None) -> None:
+    def expected(self) -> np.ndarray:
+        """What every decision that waits is expected to bring."""
+        return np.asarray([asked.mean[row, asked.chosen[row]] for asked, row in self.pending.values()], np.float64)
+
+    def resolve(self, numbers: Sequence[int], rewards: Sequence[float] | None) -> None:
         """They had their reward, or never will."""
-        for number, reward in (
-            zip(numbers, rewards, strict=True) if rewards is not None else ((n, None) for n in numbers)
-        ):
-            status = "expired" if reward is None else "observed"
-            self._resolved[number] = (self.pending.pop(number), status, reward)
+        for number, reward in zip(numbers, rewards if rewards is not None else [None] * len(numbers), strict=True):
+            asked, row = self.pending.pop(number)
+            self._resolved[number] = (asked.alone(row), "expired" if reward is None else "observed", reward)
+            if asked.first in self._left:
+                self._thin(asked)
         while len(self._resolved) > REMEMBERED:
             self._resolved.popitem(last=False)
+
+    def _thin(self, asked: Asked) -> None:
+        """Let go of a batch of which few wait still, so that they do not hold the memory of all."""
+        self._left[asked.first] -= 1
+        if self._left[asked.first] > len(asked.chosen) // 8:
+            return
+        del self._left[asked.first]
+        for row in range(len(asked.chosen)):
+            if asked.first + row in self.pending:
+                self.pending[asked.first + row] = _Place(asked.alone(row), 0)
 
     def numbers(self, decision_ids: Iterable[str], name: str) -> list[int]:
         """The numbers of decisions, all of which must wait, by their ids."""
@@ -152,18 +180,21 @@ class Ledger:
         if number in self.pending:
             (asked, row), status, reward = self.pending[number], "pending", None
         elif number in self._resolved:
-            (asked, row), status, reward = self._resolved[number]
+            (asked, status, reward), row = self._resolved[number], 0
         else:
             what = self._what_became_of(number)
-            raise ValueError(
-                f"decision {name}-{number} {what}; pending ones and the last {REMEMBERED} can be explained."
-            )
+            raise ValueError(f"decision {decision_id} {what}; pending ones and the last {REMEMBERED} can be explained.")
         decision = asked.decision(row, name)
         greedy = int(asked.greedy[row])
         return Explanation(
             decision, asked.arms or range(len(decision.mean)), float(asked.exploration[row]), asked.arm(greedy),
             decision.position != greedy, status, reward,
         )  # fmt: skip
+
+    @property
+    def bytes(self) -> int:
+        """Memory held by what waits."""
+        return sum({id(asked): asked.bytes for asked, _ in self.pending.values()}.values())
 
     def export(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What waits, as plain values and arrays."""
@@ -176,35 +207,35 @@ class Ledger:
             "arms": [asked.arms for asked, _ in places],
             "counts": [asked.mean.shape[1] for asked, _ in places],
         }
-        arrays = {}
-        for column in ("chosen", "greedy", "mean", "width", "score", "exploration"):
-            rows = [np.atleast_1d(getattr(asked, column)[row]) for asked, row in places]
-            arrays[column] = np.concatenate(rows) if rows else np.zeros(0, np.float32)
+        empty = np.zeros(0, np.float32)
+        arrays = {
+            name: np.concatenate([getattr(asked, name)[row : row + 1].ravel() for asked, row in places] or [empty])
+            for name in ("chosen", "greedy", "mean", "width", "score", "exploration")
+        }
         if places:
-            for leaf, values in enumerate(jax.tree.leaves(self.contexts(self.pending))):
-                arrays[f"context.{leaf:04d}"] = values
+            arrays |= {f"context.{leaf}": rows for leaf, rows in enumerate(self.contexts(self.pending))}
         return fields, arrays
 
-    def restore(self, fields: dict[str, Any], arrays: dict[str, np.ndarray], structure: Any) -> None:
-        """What `export` gave."""
-        self.next = fields["next"]
-        leaves = [arrays[name] for name in sorted(arrays) if name.startswith("context.")]
-        start = 0
+    @classmethod
+    def restored(cls, fields: dict[str, Any], arrays: dict[str, np.ndarray], leaves: int) -> "Ledger":
+        """From what `export` gave."""
+        ledger, start = cls(), 0
         for row, number in enumerate(fields["numbers"]):
-            arms, end = fields["arms"][row], start + fields["counts"][row]
+            arms, end, one = fields["arms"][row], start + fields["counts"][row], slice(row, row + 1)
             scores = (arrays[column][None, start:end] for column in ("mean", "width", "score"))
-            context = jax.tree.unflatten(structure, [leaf[row : row + 1] for leaf in leaves])
-            one = slice(row, row + 1)
-            self.add(Asked._make((
+            context = tuple(arrays[f"context.{leaf}"][one] for leaf in range(leaves))
+            ledger.add(Asked._make((
                 number, fields["versions"][row], fields["times"][row], None if arms is None else tuple(arms),
                 arrays["chosen"][one], arrays["greedy"][one], *scores, arrays["exploration"][one], context,
             )))  # fmt: skip
             start = end
+        ledger.next = fields["next"]
+        return ledger
 
 
 def _number(decision_id: str, name: str) -> int:
     """The number within an id."""
     whose, _, number = str(decision_id).rpartition("-")
-    if whose != name or not number.isdecimal():
+    if f"{whose}-{number}" != decision_id or whose != name or not number.isdecimal() or str(int(number)) != number:
         raise ValueError(f"decision {decision_id!r} is not of this bandit, whose ids begin with {name}-.")
     return int(number)

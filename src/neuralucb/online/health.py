@@ -44,7 +44,7 @@ class Health(NamedTuple):
     """events replayed at the start"""
     compiled: int
     failure: str | None
-    """why a snapshot could not be written, or the background thread could not learn"""
+    """why the last lesson or snapshot that was due came to nothing, if it did"""
 
     def __str__(self) -> str:
         return "\n".join(f"{name:>18}  {value}" for name, value in self._asdict().items())
@@ -52,11 +52,9 @@ class Health(NamedTuple):
 
 def examine(bandit: "OnlineBandit") -> Health:
     """The health of a bandit, whose lock the caller holds."""
-    state, keeper, background = bandit._state, bandit._keeper, bandit._background
+    state, keeper = bandit._state, bandit._keeper
     counts, pending = state.counts, state.ledger.pending
     decisions = counts["decisions"]
-    one = next(iter(pending.values()), None)
-    each = 0 if one is None else sum(leaf.nbytes for leaf in jax.tree.leaves(one.asked[4:])) // len(one.asked.chosen)
     designs = [leaf for leaf in jax.tree.leaves(state.belief, is_leaf=_is_full) if _is_full(leaf)]
     return Health(
         decisions=decisions,
@@ -73,12 +71,12 @@ def examine(bandit: "OnlineBandit") -> Health:
         version=state.version,
         belief_bytes=sum(leaf.nbytes for leaf in jax.tree.leaves(state.belief)),
         history_bytes=state.observations.bytes,
-        pending_bytes=each * len(pending),
+        pending_bytes=state.ledger.bytes,
         journal_bytes=0 if keeper is None else keeper.bytes,
         torn_bytes=0 if keeper is None else keeper.torn,
         replayed=0 if keeper is None else keeper.replayed,
         compiled=bandit._programs.compilations,
-        failure=bandit.failure or (None if background is None else background.failure),
+        failure=bandit.failure,
     )
 
 

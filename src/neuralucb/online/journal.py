@@ -5,6 +5,7 @@ A file's end may be torn by a crash: a record that is not whole is cut off and c
 
 import fcntl
 import os
+import re
 import struct
 import threading
 import zlib
@@ -12,9 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from neuralucb.online.storage import Step, StorageError, sync_folder
+from neuralucb.online.storage import Step, StorageError, make_folder, sync_folder
 
-__all__ = ["Journal", "Sync", "read_segment", "segments"]
+__all__ = ["Journal", "Sync", "holds_records", "read_segment", "segments"]
 
 Sync: TypeAlias = Literal["each", "interval", "none"]
 SYNCS = ("each", "interval", "none")
@@ -25,6 +26,7 @@ HEADER = struct.Struct("<QII")
 CHECK = struct.Struct("<I")
 FRAME = HEADER.size + CHECK.size
 LARGEST = 1 << 31
+PAGE = 4096
 
 INTERVAL = 0.05
 """Seconds between two syncs with `interval`: what a power cut may cost."""
@@ -41,95 +43,119 @@ class Journal:
         if sync not in SYNCS:
             raise ValueError(f"sync must be one of {', '.join(SYNCS)}, got {sync!r}.")
         self.folder, self._sync, self._step = folder, sync, step
-        self._lock = _lock(folder)
+        self._lock, self._owner = _lock(folder), os.getpid()
         self._handle: int | None = None
+        self._changing = threading.Lock()
+        """held while the file is synced, or another takes its place"""
         self._failure: str | None = None
         self._unsynced = False
-        self._number = 0
+        self.number = 0
+        """that the next record will have"""
         self.segment = 0
         self._closing = threading.Event()
         self._syncer: threading.Thread | None = None
 
     def begin(self, segment: int, number: int) -> None:
         """Write to a new segment, whose first record has this number."""
-        path = self.folder / _name(segment)
-        self._step("journal segment")
-        handle = self._guarded(lambda: os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644))
-        assert handle is not None
-        self._guarded(lambda: _write(handle, MAGIC))
-        self._guarded(lambda: os.fdatasync(handle))
-        self._guarded(lambda: sync_folder(self.folder))
-        if self._handle is not None:
-            old = self._handle
-            self._guarded(lambda: os.fdatasync(old))
-            os.close(old)
-        self._handle, self.segment, self._number = handle, segment, number
+        self._check()
+        with self._changing, _Guard(self):
+            if self._handle is not None:
+                os.fdatasync(self._handle)  # first: what follows must not be on the disk before it
+            self._step("journal segment")
+            path = self.folder / f"journal-{segment:08d}.log"
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            _write(handle, MAGIC)
+            os.fdatasync(handle)
+            sync_folder(self.folder)
+            if self._handle is not None:
+                os.close(self._handle)
+            self._handle, self.segment, self.number = handle, segment, number
         if self._sync == "interval" and self._syncer is None:
             self._syncer = threading.Thread(target=self._sync_often, name="journal", daemon=True)
             self._syncer.start()
 
-    @property
-    def number(self) -> int:
-        """The number that the next record will have."""
-        return self._number
-
     def append(self, payload: bytes) -> None:
         """Add one record."""
-        if self._failure is not None:
-            raise StorageError(
-                f"{self.folder} takes nothing any more: {self._failure}. What was acknowledged before is safe; mend "
-                "the disk and start again from this folder."
-            )
+        self._check()
         if len(payload) >= LARGEST:
             raise ValueError(f"a record must be below {LARGEST} bytes, got {len(payload)}; give fewer at once.")
-        header = HEADER.pack(self._number, len(payload), zlib.crc32(payload))
+        header = HEADER.pack(self.number, len(payload), zlib.crc32(payload))
         handle = self._handle
         assert handle is not None
-        self._step("journal write")
-        self._guarded(lambda: _write(handle, header + CHECK.pack(zlib.crc32(header)) + payload))
-        if self._sync == "each":
-            self._step("journal sync")
-            self._guarded(lambda: os.fdatasync(handle))
-        self._unsynced = True
-        self._number += 1
+        with _Guard(self):
+            self._step("journal write")
+            _write(handle, header + CHECK.pack(zlib.crc32(header)) + payload)
+            if self._sync == "each":
+                self._step("journal sync")
+                os.fdatasync(handle)
+            self._unsynced = True
+            self.number += 1
+
+    def fail(self, why: str) -> None:
+        """Take nothing any more."""
+        self._failure = self._failure or why
 
     def close(self) -> None:
-        """Sync, and let another process have the folder."""
+        """Sync, and let another process have the folder. Closing twice does no harm."""
         self._closing.set()
         if self._syncer is not None:
             self._syncer.join()
-        if self._handle is not None:
-            if self._failure is None:
-                os.fdatasync(self._handle)
-            os.close(self._handle)
-            self._handle = None
-        os.close(self._lock)
-
-    def _guarded(self, action: Callable[[], int | None]) -> int | None:
-        """Do it; if it fails, take nothing any more: after a failed sync nobody knows what is on the disk."""
+        handle, self._handle = self._handle, None
         try:
-            return action()
-        except OSError as problem:
-            self._failure = f"{problem.strerror or problem}"
-            raise StorageError(f"{self.folder} could not be written: {self._failure}.") from problem
+            if handle is not None and self._failure is None:
+                with _Guard(self):
+                    os.fdatasync(handle)
+        finally:
+            self.fail("it is closed")
+            for each in (handle, self._lock):
+                if each is not None and each >= 0:
+                    os.close(each)
+            self._lock = -1
+
+    def _check(self) -> None:
+        if os.getpid() != self._owner:
+            raise StorageError(
+                f"{self.folder} is written by process {self._owner}, of which this is a fork; open another."
+            )
+        if self._failure is not None:
+            raise StorageError(
+                f"{self.folder} takes nothing any more: {self._failure}. What was acknowledged before is safe; start "
+                "again from this folder, on a disk that works."
+            )
 
     def _sync_often(self) -> None:
         while not self._closing.wait(INTERVAL):
-            handle = self._handle
-            if self._unsynced and handle is not None:
-                self._unsynced = False
-                try:
-                    self._step("journal sync")
-                    os.fdatasync(handle)
-                except OSError as problem:
-                    if self._handle == handle:  # not merely replaced by a new segment meanwhile
-                        self._failure = f"{problem.strerror or problem}"
+            with self._changing:
+                if self._unsynced and self._handle is not None and self._failure is None:
+                    self._unsynced = False
+                    try:
+                        os.fdatasync(self._handle)
+                    except OSError as problem:
+                        self.fail(problem.strerror or str(problem))
+
+
+class _Guard:
+    """Whatever stops a write or a sync half way, an interrupt too, stops the journal: nobody knows what is kept."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if problem is None:
+            return
+        why = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+        self._journal.fail(why)
+        if isinstance(problem, OSError):
+            raise StorageError(f"{self._journal.folder} could not be written: {why}.") from problem
 
 
 def segments(folder: Path) -> dict[int, Path]:
     """The segments of a folder by number, in order."""
-    found = {int(path.stem.split("-")[1]): path for path in folder.glob("journal-*.log")}
-    return dict(sorted(found.items()))
+    matches = ((re.fullmatch(r"journal-(\d+)\.log", path.name), path) for path in folder.glob("journal-*.log"))
+    return dict(sorted((int(match[1]), path) for match, path in matches if match))
 
 
 def read_segment(path: Path, first: int | None, *, last: bool, torn: Callable[[int], None]) -> Iterator[bytes]:
@@ -152,18 +178,19 @@ def read_segment(path: Path, first: int | None, *, last: bool, torn: Callable[[i
             raise StorageError(f"{path} does not begin as a journal does; it is damaged or something else.")
         while (start := file.tell()) < size:
             frame = file.read(FRAME)
-            rest = size - start
             if len(frame) < FRAME:
                 return _cut(path, start, last, torn)
             number, length, checksum = HEADER.unpack_from(frame)
             if zlib.crc32(frame[: HEADER.size]) != CHECK.unpack_from(frame, HEADER.size)[0]:
-                if last and not (frame + file.read()).strip(b"\0"):  # room given before a crash, and never filled
+                if last and _never_filled(start, frame + file.read()):
                     return _cut(path, start, last, torn)
                 raise _damaged(path, start, "the header of a record does not match its checksum")
-            if rest < FRAME + length:
+            if size - start < FRAME + length:
                 return _cut(path, start, last, torn)
             payload = file.read(length)
             if zlib.crc32(payload) != checksum:
+                if last and _never_filled(start, frame + payload + file.read()):
+                    return _cut(path, start, last, torn)
                 raise _damaged(path, start, "a record does not match its checksum")
             if expected is not None and number != expected:
                 raise _damaged(path, start, f"record {expected} should stand here, not {number}")
@@ -171,31 +198,39 @@ def read_segment(path: Path, first: int | None, *, last: bool, torn: Callable[[i
             expected = number + 1
 
 
+def holds_records(path: Path) -> bool:
+    """Whether a segment is more than its beginning."""
+    return path.stat().st_size > len(MAGIC)
+
+
+def _never_filled(start: int, rest: bytes) -> bool:
+    """Whether a file's rest ends in whole pages of zeros: room that was given before a power cut, and never filled."""
+    written = start + len(rest.rstrip(b"\0"))
+    return -(-written // PAGE) * PAGE < start + len(rest) or not rest.strip(b"\0")
+
+
 def _cut(path: Path, start: int, last: bool, torn: Callable[[int], None]) -> None:
     if not last:
         raise _damaged(path, start, "a record is not whole, and there are later segments")
     torn(path.stat().st_size - start)
-    os.truncate(path, start)
+    with path.open("r+b") as file:
+        file.truncate(start)
+        os.fsync(file.fileno())
 
 
 def _damaged(path: Path, start: int, why: str) -> StorageError:
     return StorageError(f"{path} is damaged at byte {start}: {why}; take back the file, or a saved copy of the bandit.")
 
 
-def _name(segment: int) -> str:
-    return f"journal-{segment:08d}.log"
-
-
-def _write(handle: int, data: bytes) -> int:
+def _write(handle: int, data: bytes) -> None:
     """All of it: a short write is the beginning of a failed one."""
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
-    return 0
 
 
 def _lock(folder: Path) -> int:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -52,7 +52,7 @@ class Observations:
         wide, wide_rewards = _room(self._shape, room_for(count))
         jax.tree.map(lambda rows, new: _put(rows, 0, new), wide, contexts)
         wide_rewards[:count] = rewards
-        return History._make((wide, wide_rewards, np.int32(count), np.int32(count)))
+        return History._make((wide, wide_rewards.astype(np.float32), np.int32(count), np.int32(count)))
 
     @property
     def bytes(self) -> int:
@@ -80,7 +80,7 @@ class Observations:
 
 def _room(shape: Shape, capacity: int) -> tuple[Any, np.ndarray]:
     leaves = [np.zeros((capacity, *size), np.dtype(kind)) for size, kind in shape.leaves]
-    return jax.tree.unflatten(shape.structure, leaves), np.zeros(capacity, np.float32)
+    return jax.tree.unflatten(shape.structure, leaves), np.zeros(capacity, np.float64)
 
 
 def _put(rows: np.ndarray, start: int, new: np.ndarray) -> None:

@@ -11,7 +11,7 @@ from jax import lax, random
 from neuralucb.history import History
 from neuralucb.policy import Belief, Choice, Info, Policy
 
-__all__ = ["Programs", "room_for"]
+__all__ = ["ROWS", "Programs", "pad_arms", "room_for"]
 
 ROWS = 64
 """Observations absorbed by one call. One program for one and for many: the same numbers, live and replayed."""
@@ -48,7 +48,7 @@ class Programs:
         """One choice among K arms, padded to a power of two."""
         arms = len(available)
         contexts, available = _padded((contexts, available), _power_of_two(arms))
-        choice = self._call("choose", self._keys.select, np.uint32(number), belief, contexts, available)
+        choice = self._call("choose", self._keys.select, np.uint32(number % 2**32), belief, contexts, available)
         return _first(choice, arms)
 
     def choose_many(self, first: int, belief: Belief, contexts: Any, available: np.ndarray) -> Choice:
@@ -57,7 +57,7 @@ class Programs:
             _first(self._call("choose_many", self._keys.select, numbers, belief, *padded), count)
             for numbers, padded, count in _pieces(first, (contexts, available))
         ]
-        return pieces[0] if len(pieces) == 1 else jax.tree.map(lambda *leaves: np.concatenate(leaves), *pieces)
+        return _joined(pieces)
 
     def choose_in_turn(self, first: int, belief: Belief, contexts: Any, available: np.ndarray) -> tuple[Belief, Choice]:
         """The same, each after the ones before are supposed to have brought what was expected of them."""
@@ -68,7 +68,7 @@ class Programs:
                 "choose_in_turn", self._keys.select, numbers, belief, *padded, real, fetch=False
             )
             pieces.append(_first(jax.device_get(choice), count))
-        return belief, jax.tree.map(lambda *leaves: np.concatenate(leaves), *pieces)
+        return belief, _joined(pieces)
 
     def absorb(self, belief: Belief, contexts: Any, rewards: np.ndarray) -> tuple[Belief, int]:
         """The belief after n observations, and how many of them were refused: they made it not finite."""
@@ -169,10 +169,29 @@ def _pieces(first: int, tree: Any) -> Any:
         piece = jax.tree.map(lambda leaf, start=start: leaf[start : start + BATCH], tree)
         length = min(BATCH, count - start)
         size = _power_of_two(length)
-        numbers = np.arange(first + start, first + start + size, dtype=np.uint64).astype(np.uint32)
+        numbers = np.arange(first + start, first + start + size, dtype=np.uint64).astype(np.uint32)  # may wrap
         contexts, available = _padded(piece, size)
         available[length:] = True
         yield numbers, (contexts, available), length
+
+
+def pad_arms(contexts: Any, available: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Sets of contexts [B, K, …] with K padded to a power of two, by arms that are not available."""
+    arms = available.shape[1]
+    room = _power_of_two(arms) - arms
+    if not room:
+        return contexts, available
+
+    def pad(leaf: np.ndarray) -> np.ndarray:
+        return np.pad(leaf, [(0, 0), (0, room), *[(0, 0)] * (leaf.ndim - 2)])
+
+    return jax.tree.map(pad, contexts), pad(available)
+
+
+def _joined(pieces: list[Choice]) -> Choice:
+    if len(pieces) == 1:
+        return pieces[0]
+    return Choice._make(np.concatenate(leaves) for leaves in zip(*pieces, strict=True))
 
 
 def _padded(tree: Any, size: int) -> Any:

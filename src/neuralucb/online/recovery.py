@@ -1,5 +1,6 @@
 """From a folder to a bandit and back: a snapshot, then the journal's events since."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +9,7 @@ import numpy as np
 from neuralucb import __version__
 from neuralucb.algorithms import build
 from neuralucb.online import snapshots
-from neuralucb.online.journal import Journal, Sync, read_segment, segments
+from neuralucb.online.journal import Journal, Sync, holds_records, read_segment, segments
 from neuralucb.online.snapshots import Snapshot
 from neuralucb.online.state import Event
 from neuralucb.online.storage import StorageError, pack, unpack
@@ -35,23 +36,30 @@ class Keeper:
         self.torn = 0
         """bytes that were cut off a torn end"""
         self.replayed = 0
+        self._snapshot_at = 0
+        """the number of the first record after the last snapshot"""
+        self._believed: int | None = None
+        """the snapshot that a rollback went to, while there is none since"""
         self._journal = Journal(folder, sync, lambda name: step(name))
         try:
+            snapshots.sweep_up(folder)
             number = self._recover() if snapshots.numbers(folder) else self._begin()
             self._journal.begin(max(segments(folder), default=0) + 1, number)
         except BaseException:
             self._journal.close()
             raise
-        self._snapshot_at = bandit._state.observations.total
 
     def append(self, event: Event) -> None:
         """Write an event before it happens."""
         self._journal.append(pack({"kind": event.kind, **event.fields}, event.arrays))
 
+    def fail(self, problem: BaseException) -> None:
+        """What was written did not happen: take nothing any more, or the two would part."""
+        self._journal.fail(f"{type(problem).__name__} between writing and doing")
+
     def is_due(self) -> bool:
-        """Whether enough was observed for another snapshot."""
-        since = self._bandit._state.observations.total - self._snapshot_at
-        return bool(since >= self._bandit.settings["snapshot_every"])
+        """Whether enough was written for another snapshot."""
+        return bool(self._journal.number - self._snapshot_at >= self._bandit.settings["snapshot_every"])
 
     def snapshot(self) -> int:
         """Write one; the journal goes on in a new segment, and segments that no snapshot needs are deleted."""
@@ -59,7 +67,7 @@ class Keeper:
         with bandit._lock:
             self._journal.begin(max(segments(self.folder), default=0) + 1, self._journal.number)
             shot = _of(bandit, self._journal.segment, self._journal.number)
-            self._snapshot_at = bandit._state.observations.total
+            self._snapshot_at, self._believed = self._journal.number, None
         number = snapshots.write(self.folder, shot, step=lambda name: step(name))
         oldest = snapshots.note(self.folder, snapshots.numbers(self.folder)[0])
         for segment, path in segments(self.folder).items():
@@ -69,12 +77,13 @@ class Keeper:
 
     def rollback(self, steps: int) -> int:
         """The belief and observations of an older snapshot; decisions that wait now go on waiting."""
-        there = snapshots.numbers(self.folder)
+        there = [number for number in snapshots.numbers(self.folder) if number < (self._believed or math.inf)]
         if steps > len(there):
             raise ValueError(f"steps must be at most {len(there)}, the snapshots there are, got {steps}.")
         number, shot = snapshots.read(self.folder, there[-steps])
-        self._bandit._state.go_back_to(shot.fields["state"], shot.arrays)
-        self.snapshot()
+        self.append(Event("rollback", {"snapshot": number}, {}))
+        self._bandit._state.apply(Event("rollback", shot.fields["state"], shot.arrays))
+        self._believed = number
         return number
 
     def close(self) -> None:
@@ -84,7 +93,7 @@ class Keeper:
     @property
     def bytes(self) -> int:
         """Of the journal on the disk."""
-        return sum(path.stat().st_size for path in segments(self.folder).values())
+        return sum(path.stat().st_size for path in segments(self.folder).values() if path.exists())
 
     def _begin(self) -> int:
         """A folder that is new: a snapshot of nothing, to which the journal will be added."""
@@ -100,18 +109,33 @@ class Keeper:
         _check_same(bandit, shot, self.folder)
         bandit.name = shot.fields["name"]
         _restore(bandit, shot, self.folder)
-        number, state = int(shot.fields["record"]), bandit._state
-        waiting = {k: path for k, path in segments(self.folder).items() if k >= shot.fields["segment"]}
-        for segment, path in waiting.items():
-            for payload in read_segment(path, number, last=segment == max(waiting), torn=self._cut):
-                fields, arrays = unpack(payload)
-                state.apply(Event(fields.pop("kind"), fields, arrays))
-                state.settle(if_more_than=REPLAYED)
+        number = self._snapshot_at = int(shot.fields["record"])
+        first = int(shot.fields["segment"])
+        left = {segment: path for segment, path in segments(self.folder).items() if segment >= first}
+        if first not in left and (left or number):
+            raise StorageError(f"{self.folder} lacks segment {first} of its journal; take back what is missing.")
+        while left and len(left) > 1 and not holds_records(list(left.values())[-1]):
+            left.popitem()  # begun, and never used: the one before may still end torn
+        for segment, path in left.items():
+            for payload in read_segment(path, number, last=segment == max(left), torn=self._cut):
+                self._replay(*unpack(payload))
                 number += 1
-                self.replayed += 1
-        state.settle()
-        state.base = None
+        bandit._state.settle()
+        bandit._state.abandon()
         return number
+
+    def _replay(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        state, kind = self._bandit._state, fields.pop("kind")
+        if kind not in state.kinds:
+            raise StorageError(
+                f"{self.folder} has an event {kind!r}, which this version does not know; update neuralucb."
+            )
+        if kind == "rollback":
+            self._believed, shot = snapshots.read(self.folder, fields["snapshot"])
+            fields, arrays = shot.fields["state"], shot.arrays
+        state.apply(Event(kind, fields, arrays))
+        state.settle(if_more_than=REPLAYED)
+        self.replayed += 1
 
     def _cut(self, size: int) -> None:
         self.torn += size
@@ -119,7 +143,7 @@ class Keeper:
 
 def save(bandit: "OnlineBandit", folder: Path) -> Path:
     """All of a bandit in a folder of its own."""
-    if segments(folder):
+    if segments(folder) or (folder / "lock").exists():
         raise ValueError(f"path must not be a journal's folder, got {folder}; snapshot() writes there.")
     with bandit._lock:
         shot = _of(bandit, 0, 0)
@@ -139,7 +163,7 @@ def load(kind: type["OnlineBandit"], folder: Path, policy: Policy | None, exampl
             policy = build(origin["algorithm"], **task, **origin["settings"])
         if example is None and policy.origin is None and len(leaves) == 1:
             example = np.zeros(*leaves[0])
-        journal = folder if segments(folder) else None
+        journal = folder if shot.fields["segment"] else None
         bandit = kind(policy, **settings, journal=journal, example=example)
     except (KeyError, TypeError) as problem:
         raise StorageError(f"{folder} has a snapshot that this version cannot read: {problem!r}.") from problem
@@ -158,6 +182,7 @@ def _of(bandit: "OnlineBandit", segment: int, record: int) -> Snapshot:
         "settings": bandit.settings,
         "origin": _plain(bandit.policy.origin),
         "leaves": bandit._state.shape.leaves,
+        "structure": str(bandit._state.shape.structure),
         "given": bandit._given,
         "segment": segment,
         "record": record,
@@ -176,9 +201,11 @@ def _restore(bandit: "OnlineBandit", shot: Snapshot, folder: Path) -> None:
 def _check_same(bandit: "OnlineBandit", shot: Snapshot, folder: Path) -> None:
     """A folder goes on with the bandit that it was made by, not with another."""
     mine, theirs = _identity(bandit), {**shot.fields["settings"], "policy": shot.fields["origin"]}
-    leaves = [[list(shape), kind] for shape, kind in bandit._state.shape.leaves]
-    for name, value in {**mine, "contexts": leaves}.items():
-        stored = shot.fields["leaves"] if name == "contexts" else theirs[name]
+    shape = bandit._state.shape
+    mine["contexts"] = [str(shape.structure), [[list(size), kind] for size, kind in shape.leaves]]
+    theirs["contexts"] = [shot.fields["structure"], shot.fields["leaves"]]
+    for name, value in mine.items():
+        stored = theirs[name]
         if stored != value:
             raise ValueError(
                 f"{folder} was made with {name} {stored!r}, this bandit has {value!r}; take another folder."

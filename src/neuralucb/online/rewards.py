@@ -16,7 +16,7 @@ class Moments(NamedTuple):
 
     def with_more(self, rewards: np.ndarray) -> "Moments":
         """After more rewards."""
-        new = rewards.astype(np.float64)
+        new = rewards
         count = self.rewards + len(new)
         gap = new.mean() - self.mean
         squares = self.squares + ((new - new.mean()) ** 2).sum() + gap**2 * self.rewards * len(new) / count

@@ -5,7 +5,7 @@ A folder keeps the last five. Only what a manifest names exists; a crash before 
 
 import hashlib
 import json
-import os
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralucb.files import write_whole
-from neuralucb.online.storage import Step, StorageError, sync_folder
+from neuralucb.online.storage import Step, StorageError, make_folder, sync_folder
 
-__all__ = ["KEPT", "Snapshot", "note", "numbers", "read", "write"]
+__all__ = ["KEPT", "Snapshot", "note", "numbers", "read", "sweep_up", "write"]
 
 FORMAT = 1
 KEPT = 5
-LARGEST_TEXT = 1 << 30
 
 
 class Snapshot(NamedTuple):
@@ -36,10 +35,11 @@ def write(folder: Path, snapshot: Snapshot, *, kept: int = KEPT, step: Step) -> 
     """Write it as the newest, forget all but the last `kept`, and return its number."""
     from safetensors.numpy import save
 
+    make_folder(folder)
     number = max(numbers(folder), default=0) + 1
     parts = {
         _part(number, "arrays.safetensors"): save({k: np.asarray(v, order="C") for k, v in snapshot.arrays.items()}),
-        _part(number, "state.json"): json.dumps(snapshot.fields).encode(),
+        _part(number, "state.json"): json.dumps(snapshot.fields, allow_nan=False).encode(),
     }
     manifest = {
         "format": FORMAT,
@@ -65,7 +65,8 @@ def write(folder: Path, snapshot: Snapshot, *, kept: int = KEPT, step: Step) -> 
 
 def numbers(folder: Path) -> list[int]:
     """The snapshots of a folder, oldest first."""
-    return sorted(int(path.name.split("-")[1].split(".")[0]) for path in folder.glob("snapshot-*.manifest.json"))
+    matches = (re.fullmatch(r"snapshot-(\d+)\.manifest\.json", path.name) for path in folder.glob("snapshot-*"))
+    return sorted(int(match[1]) for match in matches if match)
 
 
 def note(folder: Path, number: int) -> int:
@@ -126,12 +127,16 @@ def _checked(path: Path, part: dict[str, Any]) -> bytes:
 
 def _tidy(folder: Path, keep: list[int]) -> None:
     """Manifests first: what has one is whole."""
-    for path in sorted(folder.glob("snapshot-*"), key=lambda path: "manifest" not in path.name):
-        if int(path.name.split("-")[1].split(".")[0]) not in keep:
+    for path in sorted(folder.glob("snapshot-*.*"), key=lambda path: "manifest" not in path.name):
+        match = re.match(r"snapshot-(\d+)\.", path.name)
+        if match and int(match[1]) not in keep:
             path.unlink(missing_ok=True)
+
+
+def sweep_up(folder: Path) -> None:
+    """Delete what crashes left half written. The caller is the only one who writes here."""
     for litter in folder.glob(".snapshot-*.part"):
-        if f".{os.getpid()}." not in litter.name:
-            litter.unlink(missing_ok=True)
+        litter.unlink(missing_ok=True)
 
 
 def _write(path: Path, data: bytes) -> None:

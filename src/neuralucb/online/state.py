@@ -1,5 +1,6 @@
 """All that an `OnlineBandit` knows, changed by events alone: the same ones live and from a journal."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,14 +10,16 @@ import numpy as np
 from neuralucb.online.arms import Arms
 from neuralucb.online.contexts import Shape
 from neuralucb.online.decisions import Asked, Ledger
+from neuralucb.online.leaves import leaves_of, with_leaves
 from neuralucb.online.observations import Observations
 from neuralucb.online.programs import Programs
 from neuralucb.online.rewards import Moments
 from neuralucb.policy import Belief
 
-__all__ = ["Base", "Event", "State", "changed_leaves"]
+__all__ = ["Base", "Event", "State"]
 
 COUNTED = ("decisions", "observed", "expired", "learned", "diverged", "refused", "explored")
+OF_DECISIONS = ("decisions", "expired", "explored")
 
 
 class Event(NamedTuple):
@@ -35,6 +38,8 @@ class Base(NamedTuple):
     contexts: Any
     rewards: np.ndarray
     """as the network is to see them"""
+    learned_at: int
+    """when the training before this one began"""
 
 
 class State:
@@ -43,7 +48,7 @@ class State:
     def __init__(
         self, programs: Programs, shape: Shape, *, window: int | None, normalize: bool, places: int | None
     ) -> None:
-        self.programs, self.shape, self.normalize, self.places = programs, shape, normalize, places
+        self.programs, self.shape, self.normalize = programs, shape, normalize
         self.fresh = programs.init()
         self.belief = self.fresh
         self.version = 0
@@ -53,8 +58,8 @@ class State:
         self.moments = Moments()
         self.counts = dict.fromkeys(COUNTED, 0)
         self.learned_at = 0
-        self.loss = float("nan")
-        self.smallest_variance = float("inf")
+        self.loss = math.nan
+        self.smallest_variance = math.inf
         self.base: Base | None = None
         self._supposed: Belief | None = None
         self._waiting: list[tuple[Any, np.ndarray]] = []
@@ -66,9 +71,16 @@ class State:
             "fit": lambda fields, arrays: self._observe(self.context_of(arrays), arrays["rewards"]),
             "start": lambda fields, arrays: self._start(),
             "learn": self._learn,
-            "add arm": lambda fields, arrays: self.arms.add(fields["arm"], arrays["features"]),
-            "remove arm": lambda fields, arrays: self.arms.remove(fields["arm"]),
+            "abandon": lambda fields, arrays: self.abandon(),
+            "add arm": self._add_arm,
+            "remove arm": self._remove_arm,
+            "rollback": self._go_back_to,
         }
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The events there are."""
+        return frozenset(self._kinds)
 
     def apply(self, event: Event) -> None:
         """Change by an event. It must have been checked: this does not refuse."""
@@ -87,44 +99,48 @@ class State:
 
     def seen(self, rewards: np.ndarray) -> np.ndarray:
         """Rewards as the policy sees them."""
-        return self.moments.scaled(rewards) if self.normalize else rewards
+        return self.moments.scaled(rewards) if self.normalize else rewards.astype(np.float32)
 
     def supposed(self) -> Belief:
         """The belief if every decision that waits had brought what was expected of it."""
-        if self._supposed is not None:
-            return self._supposed
-        if not self.ledger.pending:
-            return self.belief
-        places = self.ledger.pending.values()
-        expected = np.asarray([asked.mean[row, asked.chosen[row]] for asked, row in places], np.float32)
-        return self.programs.absorb(self.belief, self.ledger.contexts(self.ledger.pending), self.seen(expected))[0]
+        if self._supposed is None and self.ledger.pending:
+            contexts = self.whole(self.ledger.contexts(self.ledger.pending))
+            self._supposed, _ = self.programs.absorb(self.belief, contexts, self.seen(self.ledger.expected()))
+        return self.belief if self._supposed is None else self._supposed
 
     def suppose(self, belief: Belief) -> None:
         """Keep what `supposed` will give until something is observed, learned or expires."""
         self._supposed = belief
 
+    def whole(self, leaves: Any) -> Any:
+        """Contexts from their leaves."""
+        return jax.tree.unflatten(self.shape.structure, leaves)
+
     def context_of(self, arrays: dict[str, np.ndarray]) -> Any:
         """The contexts among an event's arrays."""
-        return jax.tree.unflatten(self.shape.structure, [arrays[f"c{leaf}"] for leaf in range(len(self.shape.leaves))])
+        return self.whole([arrays[f"c{leaf}"] for leaf in range(len(self.shape.leaves))])
 
     def context_arrays(self, contexts: Any) -> dict[str, np.ndarray]:
         """Contexts as arrays of an event."""
         return {f"c{leaf}": array for leaf, array in enumerate(jax.tree.leaves(contexts))}
 
+    def abandon(self) -> None:
+        """A lesson came to nothing: it is due again."""
+        if self.base is not None:
+            self.learned_at, self.base = self.base.learned_at, None
+
     def _decide(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        arms = fields["arms"]
+        arms = None if fields["arms"] is None else tuple(fields["arms"])
         columns = (arrays[name] for name in ("chosen", "greedy", "mean", "width", "score", "exploration"))
-        self.ledger.add(Asked._make((
-            fields["first"], fields["version"], fields["time"], None if arms is None else tuple(arms), *columns,
-            self.context_of(arrays),
-        )))  # fmt: skip
+        context = tuple(arrays[f"c{leaf}"] for leaf in range(len(self.shape.leaves)))
+        self.ledger.add(Asked._make((fields["first"], fields["version"], fields["time"], arms, *columns, context)))
         self.counts["decisions"] += len(arrays["chosen"])
         self.counts["explored"] += int((arrays["chosen"] != arrays["greedy"]).sum())
         self.smallest_variance = min(self.smallest_variance, float(arrays["width"].min()) ** 2)
 
     def _reward(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         numbers, rewards = arrays["numbers"].tolist(), arrays["rewards"]
-        contexts = self.ledger.contexts(numbers)
+        contexts = self.whole(self.ledger.contexts(numbers))
         self.ledger.resolve(numbers, rewards.tolist())
         self._observe(contexts, rewards)
 
@@ -140,10 +156,17 @@ class State:
         self.ledger.resolve(numbers, None)
         self.counts["expired"] += len(numbers)
 
+    def _add_arm(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.arms = self.arms.with_arm(fields["arm"], arrays["features"])
+
+    def _remove_arm(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.arms = self.arms.without(fields["arm"])
+
     def _start(self) -> None:
+        self.abandon()
         self.settle()
         contexts, rewards = self.observations.kept()
-        self.base = Base(self.belief, self.observations.total, contexts, self.seen(rewards))
+        self.base = Base(self.belief, self.observations.total, contexts, self.seen(rewards), self.learned_at)
         self.learned_at = self.observations.total
 
     def _learn(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -162,6 +185,16 @@ class State:
         self.counts["refused"] += refused
         self.version += 1
 
+    def _go_back_to(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Believe and remember what `export` gave then; decisions and arms stay those of now."""
+        self.settle()
+        now = self.ledger, self.arms, self.version + 1, {name: self.counts[name] for name in OF_DECISIONS}
+        self.base = None
+        self.restore(fields, arrays)
+        self.ledger, self.arms, self.version, counts = now
+        self.counts |= counts
+        self._supposed = None
+
     def export(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All of it, as plain values and arrays."""
         self.settle()
@@ -177,72 +210,33 @@ class State:
             "counts": dict(self.counts),
             "version": self.version,
             "learned_at": self.learned_at,
-            "loss": self.loss,
-            "smallest_variance": self.smallest_variance,
+            "loss": self.loss if math.isfinite(self.loss) else None,  # JSON knows no NaN
+            "smallest_variance": self.smallest_variance if math.isfinite(self.smallest_variance) else None,
         }
         arrays = {f"pending.{name}": array for name, array in pending_arrays.items()}
-        arrays |= {f"belief.{index}": plain(leaf) for index, leaf in enumerate(jax.tree.leaves(self.belief))}
+        arrays |= leaves_of(self.belief, "belief")
         if self._supposed is not None:
-            arrays |= {f"supposed.{index}": plain(leaf) for index, leaf in enumerate(jax.tree.leaves(self._supposed))}
+            arrays |= leaves_of(self._supposed, "supposed")
         arrays |= {f"history.{name}": array for name, array in self.context_arrays(contexts).items()}
         return fields, arrays | {"history.rewards": rewards, "features": features}
 
-    def go_back_to(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Believe and remember what `export` gave then; decisions, arms and counts of decisions stay those of now."""
-        ledger, arms, version = self.ledger, self.arms.export(), self.version
-        counts = {name: self.counts[name] for name in ("decisions", "expired", "explored")}
-        self.ledger = Ledger()
-        self.restore(fields, arrays)
-        self.ledger, self.version, self._supposed = ledger, version + 1, None
-        self.arms.restore(*arms)
-        self.counts |= counts
-
     def restore(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """What `export` gave. Raises KeyError or ValueError where that does not fit this state's policy."""
-        before = [plain(leaf) for leaf in jax.tree.leaves(self.fresh)]
-        for index, leaf in enumerate(before):
-            stored = arrays[f"belief.{index}"]
-            if stored.shape != leaf.shape or stored.dtype != leaf.dtype:
-                raise ValueError(
-                    f"array {index} of the belief is {stored.dtype} {stored.shape}, the policy's is "
-                    f"{leaf.dtype} {leaf.shape}"
-                )
-        if f"belief.{len(before)}" in arrays:
-            raise ValueError("the belief has more arrays than the policy's")
-        self.belief = with_leaves(self.fresh, {str(index): arrays[f"belief.{index}"] for index in range(len(before))})
-        if "supposed.0" in arrays:
-            supposed = {str(index): arrays[f"supposed.{index}"] for index in range(len(before))}
-            self._supposed = with_leaves(self.fresh, supposed)
-        history = {name.removeprefix("history."): array for name, array in arrays.items()}
-        self.observations.restore(self.context_of(history), arrays["history.rewards"], fields["total"])
-        self.arms.restore([(arm, place) for arm, place in fields["places"]], arrays["features"], fields["taken"])
-        waiting = {name.removeprefix("pending."): array for name, array in arrays.items() if "pending." in name}
-        self.ledger.restore(fields["pending"], waiting, self.shape.structure)
-        self.moments = Moments(*fields["moments"])
-        self.counts = dict(fields["counts"])
-        self.version, self.learned_at, self.loss = fields["version"], fields["learned_at"], fields["loss"]
-        self.smallest_variance = fields["smallest_variance"]
+        """What `export` gave. Raises KeyError or ValueError, and changes nothing, where it does not fit the policy."""
+        belief = with_leaves(self.fresh, _named(arrays, "belief"), all_of_them=True)
+        supposed = _named(arrays, "supposed")
+        observations = Observations(self.shape, self.observations.window)
+        observations.restore(self.context_of(_named(arrays, "history")), arrays["history.rewards"], fields["total"])
+        arms = self.arms.restored([tuple(each) for each in fields["places"]], arrays["features"], fields["taken"])
+        ledger = Ledger.restored(fields["pending"], _named(arrays, "pending"), len(self.shape.leaves))
+        moments, counts = Moments(*fields["moments"]), {name: int(fields["counts"][name]) for name in COUNTED}
+        version, learned_at = int(fields["version"]), int(fields["learned_at"])
+        self._supposed = with_leaves(self.fresh, supposed, all_of_them=True) if supposed else None
+        self.belief, self.observations, self.arms, self.ledger = belief, observations, arms, ledger
+        self.moments, self.counts, self.version, self.learned_at = moments, counts, version, learned_at
+        self.loss = math.nan if fields["loss"] is None else fields["loss"]
+        self.smallest_variance = math.inf if fields["smallest_variance"] is None else fields["smallest_variance"]
 
 
-def changed_leaves(before: Belief, after: Belief) -> dict[str, np.ndarray]:
-    """The arrays of a belief that differ, by number."""
-    leaves = zip(map(plain, jax.tree.leaves(before)), map(plain, jax.tree.leaves(after)), strict=True)
-    return {str(index): new for index, (old, new) in enumerate(leaves) if not np.array_equal(old, new)}
-
-
-def with_leaves(belief: Belief, arrays: dict[str, np.ndarray]) -> Belief:
-    """The belief with some of its arrays, by number, replaced."""
-    leaves, structure = jax.tree.flatten(belief)
-    with jax.enable_x64(True):
-        for index, array in arrays.items():
-            old = leaves[int(index)]
-            is_key = jax.numpy.issubdtype(old.dtype, jax.dtypes.prng_key)
-            new = jax.numpy.array(array)
-            leaves[int(index)] = jax.random.wrap_key_data(new) if is_key else new
-    return jax.tree.unflatten(structure, leaves)
-
-
-def plain(leaf: Any) -> np.ndarray:
-    """A leaf of a belief as numbers; a key as its bits."""
-    is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+def _named(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
+    """The arrays of a group, by their names in it."""
+    return {name.split(".", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{group}.")}

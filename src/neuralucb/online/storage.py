@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["StorageError", "pack", "sync_folder", "unpack"]
+__all__ = ["StorageError", "make_folder", "pack", "sync_folder", "unpack"]
 
 Step = Callable[[str], None]
 """Told the name of each step before it is done; what it raises stops there. For tests of crashes."""
@@ -37,6 +37,17 @@ def unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays[name] = np.frombuffer(payload, dtype, count, offset).reshape(shape)
         offset += count * dtype.itemsize
     return fields, arrays
+
+
+def make_folder(folder: Path) -> None:
+    """A folder, and durably so: the names of new ones are in their parents."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StorageError(f"{folder} cannot be a folder: {problem.strerror or problem}.") from None
+    for each in missing:
+        sync_folder(each.parent)
 
 
 def sync_folder(folder: Path) -> None:
