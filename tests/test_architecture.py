@@ -15,12 +15,12 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"files", "precision", "memory", "settings", "schedules", "presets"},
     {"history", "policy", "confidence"},
-    {"blocks", "designs", "networks", "encodings", "training", "rules"},
+    {"blocks", "designs", "networks", "encodings", "training", "rules", "exploring"},
     {"estimators"},
-    {"algorithms", "problems", "simulation"},
+    {"algorithms", "problems", "simulation", "logs"},
     {"experiments"},
-    {"sweeps"},
-    {"cli", "data_commands", "sweep_commands"},
+    {"sweeps", "evaluation"},
+    {"cli", "data_commands", "log_commands", "sweep_commands"},
 ]
 
 
