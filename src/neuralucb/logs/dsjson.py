@@ -1,0 +1,266 @@
+"""Vowpal Wabbit's dsjson, read: one JSON object a line, keys in any order, checked where VW checks nothing."""
+
+from array import array
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuralucb.logs.columns import Bad, Chunk, Names, clean, spans, take
+from neuralucb.logs.dsjson_writing import ARM
+from neuralucb.logs.features import Features
+
+__all__ = ["read_dsjson"]
+
+BATCH = 4096
+"""Decisions read at a time."""
+
+
+def read_dsjson(path: Path, bad: Bad) -> Iterator[Chunk]:
+    """The decisions of a file, as its features are found; events with _skipLearn are left out, as VW does."""
+    loads = _parser(path)
+    batch, numbered = _Batch(), None
+    try:
+        file = path.open("rb")
+    except OSError as problem:
+        raise ValueError(f"{path} cannot be read: {problem.strerror}.") from None
+    with file:
+        for number, line in enumerate(file, 1):
+            if line.isspace():
+                continue
+            try:
+                event = loads(line)
+            except ValueError as problem:
+                torn = not line.endswith(b"\n")
+                bad(number, "the last line is torn" if torn else f"not JSON ({problem})")
+                continue
+            try:
+                batch.add(number, event)
+            except _EventError as problem:
+                batch.forget_half()
+                bad(number, str(problem))
+            if len(batch.line) >= BATCH:
+                chunk = batch.chunk(bad)
+                numbered = _is_numbered(chunk) if numbered is None else numbered
+                yield clean(_number(chunk, path) if numbered else chunk, bad)
+    if batch.line:
+        chunk = batch.chunk(bad)
+        yield clean(_number(chunk, path) if numbered or (numbered is None and _is_numbered(chunk)) else chunk, bad)
+
+
+class _EventError(ValueError):
+    """What is wrong with an event."""
+
+
+class _Batch:
+    """Events as they are read, and the columns of features known so far."""
+
+    def __init__(self) -> None:
+        self.shared, self.own = Features(), Features()
+        self.reset()
+
+    def reset(self) -> None:
+        self.line: list[int] = []
+        self.id: list[Any] = []
+        self.time: list[Any] = []
+        self.cost: list[Any] = []
+        self.probability: list[Any] = []
+        self.action: list[Any] = []
+        self.drop: list[Any] = []
+        self.counts: list[int] = []
+        self.ranks = array("q")
+        self.probabilities = array("d")
+        self.with_probabilities: list[bool] = []
+
+    def add(self, line: int, event: Any) -> None:
+        """One event; raises _EventError with the reason, and may leave half of it behind."""
+        try:
+            context, ranking = event["c"], event["a"]
+            arms = context["_multi"]
+            count = len(arms)
+            self.ranks.extend(ranking)
+            given = event.get("p")
+            if given is not None:
+                self.probabilities.extend(given)
+            if len(ranking) != count or (given is not None and len(given) != count):
+                raise _EventError(
+                    f"c has {count} actions, a ranks {len(ranking)}"
+                    + ("" if given is None else f", p has {len(given)} probabilities")
+                )
+            self.shared.add(context)
+            self.own.add_all(arms)
+        except KeyError as missing:
+            raise _EventError(_without(event, str(missing.args[0]))) from None
+        except (TypeError, AttributeError, OverflowError):
+            raise _EventError(_shape(event)) from None
+        except ValueError as problem:
+            raise _EventError(str(problem)) from None
+        if event.get("_skipLearn") is True:
+            self.forget_half()
+            return
+        action = event.get("_label_Action")
+        index = event.get("_labelIndex")
+        if action is None and index is not None:
+            action = index + 1
+        elif index is not None and action != index + 1:
+            raise _EventError(f"_label_Action {action} and _labelIndex {index} name different actions")
+        cost, probability = event.get("_label_cost"), event.get("_label_probability")
+        if cost is not None and (action is None or probability is None):
+            raise _EventError(f"_label_{'Action' if action is None else 'probability'} is missing beside _label_cost")
+        if probability is None:
+            if given is None:
+                raise _EventError("it has neither _label_probability nor p")
+            probability = given[0]
+        self.line.append(line)
+        self.id.append(event.get("EventId"))
+        self.time.append(event.get("Timestamp"))
+        self.cost.append(cost)
+        self.probability.append(probability)
+        self.action.append(ranking[0] if action is None else action)
+        self.drop.append(event.get("pdrop", 0.0))
+        self.counts.append(count)
+        self.with_probabilities.append(given is not None)
+
+    def forget_half(self) -> None:
+        """Back to the last whole event."""
+        arms = sum(self.counts)
+        del self.ranks[arms:]
+        del self.probabilities[sum(c for c, has in zip(self.counts, self.with_probabilities, strict=True) if has) :]
+        self.shared.keep(len(self.line))
+        self.own.keep(arms)
+
+    def chunk(self, bad: Bad) -> Chunk:
+        """The events in columns, and a new beginning. Features keep their places."""
+        n, counts = len(self.line), np.asarray(self.counts, np.int64)
+        line = np.asarray(self.line, np.int64)
+        owner, begins = np.repeat(np.arange(n), counts), np.cumsum(counts) - counts
+        ranks = np.asarray(self.ranks, np.int64)
+        wrong = np.zeros(n, dtype=bool)
+        wrong[owner[(ranks < 1) | (ranks > counts[owner])]] = True
+        place = begins[owner] + np.where(wrong[owner], 1, ranks) - 1
+        missed = np.bincount(place, minlength=len(owner)) != 1
+        wrong[owner[missed]] = True
+        numbers = [_numbers(values) for values in (self.cost, self.probability, self.action, self.drop)]
+        cost, probability, action, drop = numbers
+        first = ranks[np.minimum(begins, max(len(ranks) - 1, 0))] if len(ranks) else np.zeros(n)
+        probabilities = np.full(len(owner), np.nan)
+        has = np.asarray(self.with_probabilities, dtype=bool)
+        probabilities[place[has[owner]]] = np.asarray(self.probabilities, np.float64)
+        times = _times(self.time)
+        problems = [
+            (wrong, "a must rank every action of c once, from 1"),
+            (np.isnan(probability), "_label_probability is not a number"),
+            (
+                ~np.isnan(action) & (action != np.round(action)) | np.isnan(action),
+                "_label_Action is not a whole number",
+            ),
+            ((action < 1) | (action > counts), "_label_Action is not among the actions of c"),
+            (action != first, "the action of the label is not the first in a"),
+            (np.asarray([c is not None for c in self.cost]) & np.isnan(cost), "_label_cost is not a number"),
+            (~((drop >= 0) & (drop < 1)), "pdrop must be at least 0 and below 1"),
+            (np.isnat(times) & np.asarray([t is not None for t in self.time]), "Timestamp is not a time"),
+        ]
+        keep = np.ones(n, dtype=bool)
+        for mask, reason in problems:
+            for row in np.flatnonzero(mask & keep):
+                bad(int(line[row]), reason)
+            keep &= ~mask
+        ids = np.full(n, None, dtype=object)
+        ids[:] = self.id
+        arms = np.arange(len(owner)) - begins[owner]
+        chunk = Chunk(
+            Names(self.shared.names, self.own.names),
+            line,
+            ids,
+            times,
+            counts,
+            arms.astype(np.int32),
+            self.shared.rows(),
+            self.own.rows(),
+            np.where(keep, action - 1, 0).astype(np.int32),
+            np.where(cost == 0, 0.0, -cost),
+            probability,
+            1 / (1 - np.where(keep, drop, 0.0)),
+            probabilities if has.any() else None,
+        )
+        self.reset()
+        self.shared.keep(0)
+        self.own.keep(0)
+        return take(chunk, keep)
+
+
+def _is_numbered(chunk: Chunk) -> bool:
+    """Whether actions have no features but the number of their arm, as `write_dsjson` puts it."""
+    return bool(chunk.names.own) and all(
+        name.startswith(ARM) and name[len(ARM) :].isdigit() for name in chunk.names.own
+    )
+
+
+def _number(chunk: Chunk, path: Path) -> Chunk:
+    """The same decisions, each action being the arm whose number it has."""
+    if not _is_numbered(chunk) or not (chunk.own.sum(axis=1) == 1).all() or not np.isin(chunk.own, (0, 1)).all():
+        raise ValueError(
+            f"{path} mixes actions that are only numbered ({ARM}0, …) with others, near line {chunk.line[0]}; "
+            "write two logs."
+        )
+    numbers = np.asarray([int(name[len(ARM) :]) for name in chunk.names.own], np.int32)
+    arms = numbers[chunk.own.argmax(axis=1)]
+    begins, _ = spans(chunk)
+    own = np.zeros((len(arms), 0))
+    return chunk._replace(names=Names(chunk.names.shared, ()), own=own, arms=arms, arm=arms[begins + chunk.arm])
+
+
+def _parser(path: Path) -> Any:
+    try:
+        from orjson import loads
+    except ImportError:
+        raise ValueError(f"{path} needs orjson: pip install 'neuralucb[experiments]'.") from None
+    return loads
+
+
+def _without(event: Any, key: str) -> str:
+    if isinstance(event, dict) and "c" not in event and ({"RewardValue", "_label_cost", "Observations"} & set(event)):
+        return "a reward without a decision"
+    if isinstance(event, dict) and isinstance(event.get("c"), dict) and "_slots" in event["c"]:
+        return "c has _slots: several decisions in one event are not supported"
+    return f"{key} is missing"
+
+
+def _shape(event: Any) -> str:
+    if not isinstance(event, dict):
+        return "the line is not a JSON object"
+    if not isinstance(event["c"], dict) or not isinstance(event["c"].get("_multi", []), list):
+        return "c must be an object, and _multi in it a list of actions"
+    return "a must be a list of whole numbers, p one of numbers, and every action in _multi an object"
+
+
+def _numbers(values: list[Any]) -> np.ndarray:
+    """Numbers; whatever is none, true and false included, is NaN."""
+    try:
+        return np.asarray(array("d", values)) if bool not in set(map(type, values)) else _one_by_one(values)
+    except (TypeError, OverflowError):
+        return _one_by_one(values)
+
+
+def _one_by_one(values: list[Any]) -> np.ndarray:
+    return np.asarray([float(v) if type(v) in (int, float) else np.nan for v in values], np.float64)
+
+
+def _times(values: list[Any]) -> np.ndarray:
+    """Times in UTC to the microsecond; .NET writes seven digits. What is no time is NaT."""
+    if all(type(value) is str and value.endswith("Z") and len(value) in (24, 27, 28) for value in values):
+        try:
+            return np.asarray([value[:26].rstrip("Z") for value in values], dtype="datetime64[us]")
+        except ValueError:
+            pass
+    return np.asarray([_time(value) for value in values], dtype="datetime64[us]")
+
+
+def _time(value: Any) -> Any:
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return np.datetime64("NaT")
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo is not None else moment

@@ -1,0 +1,298 @@
+"""Logs as Parquet: our own schema, documented in docs/logs.md. Names of features stand in the file's metadata."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuralucb.logs.columns import Bad, Chunk, Names, blank_times, clean, take
+
+__all__ = ["parquet_facts", "read_parquet", "write_parquet"]
+
+BATCH = 8192
+"""Decisions read at a time."""
+META = b"neuralucb.log"
+REQUIRED = ("arm", "reward", "propensity")
+
+
+def write_parquet(path: Path, chunks: Iterable[Chunk]) -> int:
+    """Write the decisions; returns how many. Features that appear late are known to the metadata, written last."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    written, arms, writer, names = 0, 0, None, Names((), ())
+    try:
+        for chunk in chunks:
+            if writer is None:
+                schema = _schema(chunk.shared.dtype, chunk.reward.dtype)
+                writer = parquet.ParquetWriter(path, schema, compression="zstd", compression_level=1, **_encodings())
+            writer.write_table(pa.Table.from_arrays(_arrays(chunk, schema), schema=schema))
+            written += len(chunk.line)
+            names = chunk.names
+            arms = max(arms, int(chunk.arms.max(initial=-1)) + 1)
+        if writer is None:
+            schema = _schema(np.dtype("float64"), np.dtype("float64"))
+            writer = parquet.ParquetWriter(path, schema)
+        facts = {"version": 1, "shared": names.shared, "own": names.own, "arms": arms}
+        writer.add_key_value_metadata({META: json.dumps(facts)})
+    finally:
+        if writer is not None:
+            writer.close()
+    return written
+
+
+def parquet_facts(path: Path) -> tuple[Names, int, int]:
+    """Names of the features, arms and decisions, without reading the decisions."""
+    file = _open(path)
+    names, arms = _facts(file, path)
+    return names, arms, file.metadata.num_rows
+
+
+def read_parquet(path: Path, bad: Bad) -> Iterator[Chunk]:
+    """The decisions of a file in our schema."""
+    from pyarrow import ArrowException
+
+    file = _open(path)
+    names, _ = _facts(file, path)
+    first = 1
+    batches = file.iter_batches(BATCH)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (ArrowException, OSError):
+            raise ValueError(f"{path} is damaged after row {first - 1}; make it again from its source.") from None
+        if batch is None:
+            return
+        yield clean(_chunk(batch, names, first, bad), bad)
+        first += len(batch)
+
+
+def _chunk(batch: Any, names: Names, first: int, bad: Bad) -> Chunk:
+    line = np.arange(first, first + len(batch), dtype=np.int64)
+    keep = _present(batch, line, bad)
+    if not keep.all():
+        batch, line = batch.filter(keep), line[keep]
+    n = len(batch)
+    counts = _lengths(batch, "arms", n)
+    arms = _values(batch, "arms", np.dtype("int32"))
+    nulls = np.asarray(batch.column("propensity").is_null())
+    propensity = _numbers(batch, "propensity")
+    wrong = np.isnan(propensity) & ~nulls
+    for row in np.flatnonzero(wrong):
+        bad(int(line[row]), "propensity is NaN; a deterministic choice has null there")
+    shared = _features(batch, "shared", np.ones(n, np.int64), len(names.shared), line, bad)
+    own = _features(batch, "own", counts, len(names.own), line, bad)
+    probabilities, expected = (_optional(batch, name, counts, line, bad) for name in ("probabilities", "expected"))
+    position = _numbers(batch, "position") if _has(batch, "position") else None
+    whole = Chunk(
+        names,
+        line,
+        _ids(batch, n),
+        _times(batch, n),
+        counts,
+        arms,
+        shared,
+        own,
+        _numbers(batch, "arm").astype(np.int32),
+        _numbers(batch, "reward"),
+        propensity,
+        _numbers(batch, "weight") if _has(batch, "weight") else np.ones(n),
+        probabilities,
+        None if position is None else np.nan_to_num(position, nan=-1).astype(np.int64),
+        expected,
+    )
+    return take(whole, ~wrong)
+
+
+def _present(batch: Any, line: np.ndarray, bad: Bad) -> np.ndarray:
+    """Which rows have an arm at all; a reward alone is somebody's reward, but nobody's decision."""
+    missing = np.asarray(batch.column("arm").is_null())
+    rewarded = ~np.asarray(batch.column("reward").is_null())
+    for row in np.flatnonzero(missing):
+        bad(int(line[row]), "a reward without a decision" if rewarded[row] else "arm is missing")
+    listed = np.asarray(batch.column("arms").is_null())
+    for row in np.flatnonzero(listed & ~missing):
+        bad(int(line[row]), "arms is missing")
+    values = batch.column("reward")
+    if str(values.type) == "double":
+        wrong = np.isnan(_numbers(batch, "reward")) & rewarded & ~missing & ~listed
+        for row in np.flatnonzero(wrong):
+            bad(int(line[row]), "reward is NaN; one that was not seen is null")
+        missing = missing | wrong
+    return ~(missing | listed)
+
+
+def _has(batch: Any, name: str) -> bool:
+    return name in batch.schema.names and batch.column(name).null_count < len(batch)
+
+
+def _numbers(batch: Any, name: str) -> np.ndarray:
+    """A column of numbers, null as NaN."""
+    return np.asarray(batch.column(name).to_numpy(zero_copy_only=False))
+
+
+def _ids(batch: Any, n: int) -> np.ndarray:
+    ids = np.full(n, None, dtype=object)
+    if _has(batch, "id"):
+        ids[:] = batch.column("id").to_pylist()
+    return ids
+
+
+def _times(batch: Any, n: int) -> np.ndarray:
+    if not _has(batch, "time"):
+        return blank_times(n)
+    return np.asarray(batch.column("time").to_numpy(zero_copy_only=False)).astype("datetime64[us]")
+
+
+def _lengths(batch: Any, name: str, n: int) -> np.ndarray:
+    """How long each list is; null is 0."""
+    if name not in batch.schema.names:
+        return np.zeros(n, np.int64)
+    from pyarrow import compute
+
+    return np.asarray(compute.fill_null(compute.list_value_length(batch.column(name)), 0)).astype(np.int64)
+
+
+def _values(batch: Any, name: str, dtype: Any = None) -> np.ndarray:
+    """All values of a column of lists, one after the other; null as NaN."""
+    flat = np.asarray(batch.column(name).flatten().to_numpy(zero_copy_only=False))
+    return flat if dtype is None else flat.astype(dtype)
+
+
+def _features(batch: Any, name: str, counts: np.ndarray, width: int, line: np.ndarray, bad: Bad) -> np.ndarray:
+    """[rows or arms, width] features; lists written before a feature had appeared are shorter, and it is 0 there."""
+    lengths = _lengths(batch, name, len(batch))
+    flat = _values(batch, name) if lengths.any() else np.zeros(0, np.float64)
+    if (lengths == counts * width).all():
+        return flat.reshape(-1, width) if width else np.zeros((int(counts.sum()), 0), np.float64)
+    widths = np.where(counts > 0, lengths // np.maximum(counts, 1), 0)
+    wrong = (widths * counts != lengths) | (widths > width)
+    for row in np.flatnonzero(wrong):
+        bad(int(line[row]), f"{name} has {lengths[row]} numbers, which is not {counts[row]} times {width} or fewer")
+    full = np.where(np.repeat(wrong, counts), np.nan, np.zeros(int(counts.sum())))[:, None].repeat(width, axis=1)
+    full = full.astype(flat.dtype)
+    begins, arm_begins = np.cumsum(lengths) - lengths, np.cumsum(counts) - counts
+    for size in np.unique(widths[~wrong]):
+        rows = np.flatnonzero((widths == size) & ~wrong)
+        to = (arm_begins[rows].repeat(counts[rows]) + _ramp(counts[rows]))[:, None]
+        source = (begins[rows].repeat(counts[rows]) + _ramp(counts[rows]) * size)[:, None]
+        full[to, np.arange(size)[None, :]] = flat[source + np.arange(size)[None, :]]
+    return full
+
+
+def _ramp(counts: np.ndarray) -> np.ndarray:
+    """0, 1, …, count - 1 for each count."""
+    return np.arange(counts.sum()) - (np.cumsum(counts) - counts).repeat(counts)
+
+
+def _optional(batch: Any, name: str, counts: np.ndarray, line: np.ndarray, bad: Bad) -> np.ndarray | None:
+    """[arms] a list for each row, or none: NaN."""
+    if not _has(batch, name):
+        return None
+    lengths = _lengths(batch, name, len(batch))
+    if (lengths == counts).all():
+        return _values(batch, name)
+    for row in np.flatnonzero((lengths != counts) & (lengths > 0)):
+        bad(int(line[row]), f"{name} has {lengths[row]} numbers for {counts[row]} arms")
+    full = np.full(int(counts.sum()), np.nan)
+    full[np.repeat(lengths == counts, counts)] = _values(batch, name)[np.repeat(lengths == counts, lengths)]
+    return full
+
+
+def _open(path: Path) -> Any:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise ValueError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
+    try:
+        file = parquet.ParquetFile(path)
+    except (ArrowException, OSError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else "no Parquet, or torn"
+        raise ValueError(f"{path} cannot be read: {reason}.") from None
+    missing = [name for name in (*REQUIRED, "arms") if name not in file.schema_arrow.names]
+    if missing:
+        raise ValueError(
+            f"{path} is no log: it has no column {', '.join(missing)}; docs/logs.md has the schema. "
+            f"It has: {', '.join(file.schema_arrow.names)}."
+        )
+    return file
+
+
+def _facts(file: Any, path: Path) -> tuple[Names, int]:
+    """Names and arms, from the metadata or, in a file of somebody else, from its first row."""
+    text = (file.metadata.metadata or {}).get(META)
+    if text is not None:
+        facts = json.loads(text)
+        if facts.get("version") != 1:
+            raise ValueError(f"{path} has version {facts.get('version')} of the schema; this release reads version 1.")
+        return Names(tuple(facts["shared"]), tuple(facts["own"])), facts["arms"]
+    raise ValueError(
+        f"{path} has the columns of a log but not its metadata {META.decode()!r}, which names the features; "
+        "docs/logs.md shows how to write it."
+    )
+
+
+def _schema(features: np.dtype[Any], reward: np.dtype[Any]) -> Any:
+    import pyarrow as pa
+
+    number, real = pa.from_numpy_dtype(features), pa.float64()
+    return pa.schema(
+        [
+            ("id", pa.string()),
+            ("time", pa.timestamp("us", "UTC")),
+            ("shared", pa.list_(number)),
+            ("arms", pa.list_(pa.int32())),
+            ("own", pa.list_(number)),
+            ("arm", pa.int32()),
+            ("reward", pa.from_numpy_dtype(reward)),
+            ("propensity", real),
+            ("weight", real),
+            ("probabilities", pa.list_(real)),
+            ("position", pa.int64()),
+            ("expected", pa.list_(real)),
+        ]
+    )
+
+
+def _encodings() -> dict[str, Any]:
+    """Dictionaries cost more than they save on numbers that hardly repeat."""
+    return {"use_dictionary": ["arms.list.element", "arm", "reward", "weight", "position"], "write_statistics": False}
+
+
+def _arrays(chunk: Chunk, schema: Any) -> list[Any]:
+    import pyarrow as pa
+
+    n, counts = len(chunk.line), chunk.counts
+
+    def column(values: np.ndarray, name: str, missing: np.ndarray | None = None) -> Any:
+        return pa.array(values, type=schema.field(name).type, mask=missing)
+
+    def lists(values: np.ndarray, lengths: np.ndarray, name: str, missing: np.ndarray | None = None) -> Any:
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        flat = pa.array(values.reshape(-1), type=schema.field(name).type.value_type)
+        gone = None if missing is None else pa.array(missing)
+        return pa.ListArray.from_arrays(pa.array(offsets), flat, mask=gone)
+
+    def maybe(values: np.ndarray | None, name: str) -> Any:
+        if values is None:
+            return pa.nulls(n, schema.field(name).type)
+        begins = np.cumsum(counts) - counts
+        return lists(values, counts, name, np.isnan(values[begins]))
+
+    shared, own = len(chunk.names.shared), len(chunk.names.own)
+    return [
+        column(chunk.id, "id"),
+        column(chunk.time, "time"),
+        lists(chunk.shared, np.full(n, shared), "shared"),
+        lists(chunk.arms, counts, "arms"),
+        lists(chunk.own, counts * own, "own"),
+        column(chunk.arm, "arm"),
+        column(chunk.reward, "reward", np.isnan(chunk.reward)),
+        column(chunk.propensity, "propensity", np.isnan(chunk.propensity)),
+        column(chunk.weight, "weight"),
+        maybe(chunk.probabilities, "probabilities"),
+        pa.nulls(n, pa.int64()) if chunk.position is None else column(chunk.position, "position", chunk.position < 0),
+        maybe(chunk.expected, "expected"),
+    ]
