@@ -20,7 +20,7 @@ LAYERS = [
     {"algorithms", "problems", "simulation", "logs"},
     {"experiments"},
     {"sweeps", "evaluation"},
-    {"cli", "data_commands", "log_commands", "sweep_commands"},
+    {"cli", "arguments", "data_commands", "log_commands", "sweep_commands"},
 ]
 
 

@@ -1,4 +1,4 @@
-"""The command line: list, run, compare, demo. Needs the extra `experiments`."""
+"""The command line: list, run, compare, demo, and the commands of the other files. Needs the extra `experiments`."""
 
 import json
 import sys
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from neuralucb.problems import Definition
     from neuralucb.settings import Setting
 
+from neuralucb.arguments import prepare_folder, read_set
 from neuralucb.data_commands import data_app, table1
+from neuralucb.log_commands import evaluate, logs_app
 from neuralucb.sweep_commands import reproduce, resume, sweep
 
 __all__ = ["app", "main"]
@@ -32,7 +34,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app, name="data")
-for command in (table1, reproduce, sweep, resume):
+app.add_typer(logs_app, name="logs")
+for command in (table1, reproduce, sweep, resume, evaluate):
     app.command()(command)
 out = Console()
 err = Console(stderr=True)
@@ -200,7 +203,7 @@ def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: 
 
     where = Path("out") if folder is None and not as_json else folder
     if where is not None:
-        _prepare_folder(where)
+        prepare_folder(where)
         plans = [experiments.with_scale(planned) for planned in plans]
     keep_compiled()
     panels = []
@@ -226,24 +229,7 @@ def _settings_table(settings: Sequence["Setting"]) -> Any:
 
 
 def _read_set(items: Sequence[str] | None, repeat: bool) -> dict[str, str]:
-    given = {"repeat": "true"} if repeat else {}
-    for item in items or ():
-        name, equals, value = item.partition("=")
-        if not equals or not name or not value:
-            raise ValueError(f"--set must be NAME=VALUE, got {item!r}; for example --set step_size=0.1.")
-        given[name.strip().replace("-", "_")] = value.strip()
-    return given
-
-
-def _prepare_folder(folder: Path) -> None:
-    """Fail before computing, not after, if nothing can be written."""
-    probe = folder / ".writable"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as problem:
-        raise ValueError(f"--out {folder} cannot be written ({problem.strerror}); name another folder.") from None
+    return ({"repeat": "true"} if repeat else {}) | read_set(items)
 
 
 def _escape(text: str) -> str:

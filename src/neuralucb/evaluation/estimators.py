@@ -1,10 +1,10 @@
 """Off-policy estimators as sums over decisions: batch by batch, in constant memory.
 
-    direct         Σ_a π(a) r̂(a)
-    ips            w r,  w = π(a)/p                                    (Horvitz & Thompson 1952)
-    snips          Σ w r / Σ w                                         (Swaminathan & Joachims 2015)
-    doubly-robust  Σ_a π(a) r̂(a) + w (r - r̂(a))                        (Dudík, Langford & Li 2011)
-    switch         the same, but w counts as 0 where it is above τ     (Wang, Agarwal & Dudík 2017)
+direct         Σ_a π(a) r̂(a)
+ips            w r,  w = π(a)/p                                    (Horvitz & Thompson 1952)
+snips          Σ w r / Σ w                                         (Swaminathan & Joachims 2015)
+doubly-robust  Σ_a π(a) r̂(a) + w (r - r̂(a))                        (Dudík, Langford & Li 2011)
+switch         the same, but w counts as 0 where it is above τ     (Wang, Agarwal & Dudík 2017)
 """
 
 from typing import NamedTuple
@@ -128,7 +128,7 @@ def overlap_of(sums: Sums) -> Overlap:
         )
     if share < 0.1:
         words.append(
-            f"little overlap: {sums.decisions} decisions tell as much as {_effective(sums):.0f} of the policy's own would"
+            f"little overlap: {sums.decisions} decisions tell as much as {_effective(sums):.0f} of the policy's own"
         )
     if tiny > 0.01:
         words.append(f"{tiny:.1%} of the propensities are below {TINY}: a few decisions carry the estimate")

@@ -1,6 +1,7 @@
 """A policy with a given belief, valued on a log it did not make: two passes in constant memory."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import jax
 import numpy as np
@@ -17,6 +18,12 @@ __all__ = ["FROZEN", "evaluate", "target_probabilities"]
 
 FROZEN = tuple(method for method in METHODS if method != "replay")
 """What can be said of a policy that does not learn meanwhile."""
+
+
+CURE = (
+    "The direct method needs none, but trusts its model alone (methods: direct); for the others log with a floor of "
+    "exploration."
+)
 
 
 def evaluate(
@@ -42,7 +49,8 @@ def evaluate(
             raise ValueError(f"method {method!r} is not known; known: {', '.join(FROZEN)}.")
     divides = any(method in DIVIDES for method in methods)
     model = _model(log, begin, end) if {"direct", "doubly-robust", "switch"} & set(methods) else None
-    sums, unseen, direction, spread = Sums.nothing(), 0, 0.0, 0.0
+    sums, unseen = Sums.nothing(), 0
+    direction, spread = np.zeros(()), np.zeros(())
     for batch, target in _with_targets(log, policy, belief, begin, end):
         use = batch.valid & ~np.isnan(batch.reward)
         unseen += int((batch.valid & ~use).sum())
@@ -57,7 +65,7 @@ def evaluate(
         raise ValueError(f"{log.path} has no decision with a reward in the part that is evaluated.")
     if divides:
         _refuse_all_sure(log, sums)
-    variance = 0.0 if model is None else models.model_variance(model, np.asarray(direction) / sums.s, np.asarray(spread))
+    variance = 0.0 if model is None else models.model_variance(model, direction / sums.s, spread)
     return Evaluation(
         name,
         sums.decisions,
@@ -71,16 +79,17 @@ def evaluate(
 def target_probabilities(policy: Policy, belief: Belief) -> Callable[[Batch], jax.Array]:
     """A compiled function from a batch to [n, K] probabilities of the policy's arms; nothing is learned."""
 
-    @exact
-    @jax.jit
-    def ask(belief: Belief, shared: jax.Array, own: jax.Array, available: jax.Array) -> jax.Array:
-        def one(shared: jax.Array, own: jax.Array, available: jax.Array) -> jax.Array:
-            # propensities do not depend on the key, so that any will do, and the choice itself is never computed
-            return policy.select(jax.random.key(0), belief, contexts_of(shared, own), available).propensity
+    return lambda batch: _ask(policy, belief, batch.shared, batch.own, batch.available)
 
-        return jax.vmap(one)(shared, own, available)
 
-    return lambda batch: ask(belief, batch.shared, batch.own, batch.available)
+@exact
+@partial(jax.jit, static_argnums=0)
+def _ask(policy: Policy, belief: Belief, shared: jax.Array, own: jax.Array, available: jax.Array) -> jax.Array:
+    def one(shared: jax.Array, own: jax.Array, available: jax.Array) -> jax.Array:
+        # propensities do not depend on the key, so that any will do, and the choice itself is never computed
+        return policy.select(jax.random.key(0), belief, contexts_of(shared, own), available).propensity
+
+    return jax.vmap(one)(shared, own, available)
 
 
 def _with_targets(
@@ -125,16 +134,13 @@ def _refuse_deterministic(log: Log, batch: Batch, use: np.ndarray, *, divides: b
     none = np.flatnonzero(use & np.isnan(batch.propensity))
     if divides and none.size:
         raise ValueError(
-            f"{log.path}: decision {batch.line[none[0]]} was deterministic, so that there is no propensity to divide by. "
-            "The direct method (methods direct) needs none, but trusts its model alone; for the others log with a floor "
-            "of exploration."
+            f"{log.path}: decision {batch.line[none[0]]} was deterministic: there is no propensity to divide by. {CURE}"
         )
 
 
 def _refuse_all_sure(log: Log, sums: Sums) -> None:
     if sums.several and sums.sure == sums.several:
         raise ValueError(
-            f"{log.path}: every propensity is 1 although there were several arms, so that the log was deterministic, or "
-            "its propensities were never written. The direct method (methods direct) needs none; for the others log "
-            "with a floor of exploration."
+            f"{log.path}: every propensity is 1 although there were several arms: the log was deterministic, or "
+            f"its propensities were never written. {CURE}"
         )

@@ -1,5 +1,6 @@
 """Replay: a policy that learns along the log, from the decisions where it would have done the same (Li et al. 2011)."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -39,6 +40,16 @@ class _State(NamedTuple):
     squares: jax.Array
 
 
+class _Rows(NamedTuple):
+    shared: jax.Array
+    own: jax.Array
+    available: jax.Array
+    arm: jax.Array
+    reward: jax.Array
+    propensity: jax.Array
+    use: jax.Array
+
+
 def replay(
     key: jax.Array,
     policy: Policy,
@@ -62,13 +73,11 @@ def replay(
     learns[learning_rounds(schedule, rounds=capacity)] = True
     belief = policy.init(key_init)
     room = empty(jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), one), capacity=capacity + 1)
-    zero = jnp.zeros((), jnp.float32)
+    zero: Any = np.zeros((), np.float64)
     state = _State(belief, room.contexts, room.rewards, jnp.int32(0), zero, zero)
-    step = _stepper(policy, lowest, capacity, jnp.asarray(learns))
     for number, batch in enumerate(batches(log, begin=begin, end=end)):
-        use = batch.valid & ~np.isnan(batch.reward)
-        rows = (batch.shared, batch.own, batch.available, batch.arm, np.where(use, batch.reward, 0), batch.propensity)
-        state = step(random.fold_in(key_rounds, number), state, *(_single(row) for row in rows), use)
+        key_batch = random.fold_in(key_rounds, number)
+        state = _walk(policy, key_batch, state, np.float32(lowest), learns, _rows(batch))
     count = int(state.accepted)
     if count < 2:
         raise ValueError(
@@ -80,49 +89,35 @@ def replay(
     return Replay(with_interval("replay", mean, error, count, level=level), count, decisions, state.belief)
 
 
-def _stepper(policy: Policy, lowest: float, capacity: int, learns: jax.Array) -> Any:
-    """A compiled walk over one batch."""
+@exact
+@partial(jax.jit, static_argnums=0)
+def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, learns: jax.Array, rows: _Rows) -> _State:
+    """One batch, decision by decision."""
 
-    @exact
-    @jax.jit
-    def walk(key: jax.Array, state: _State, *columns: jax.Array) -> _State:
-        keys = random.split(key, len(columns[3]))
-        return lax.scan(lambda inner, row: (one(inner, *row), None), state, (keys, *columns))[0]
-
-    def one(
-        state: _State,
-        key: jax.Array,
-        shared: jax.Array,
-        own: jax.Array,
-        available: jax.Array,
-        arm: jax.Array,
-        reward: jax.Array,
-        propensity: jax.Array,
-        use: jax.Array,
-    ) -> _State:
-        key_select, key_accept, key_learn = random.split(key, 3)
-        choice = policy.select(key_select, state.belief, contexts_of(shared, own), available)
-        lucky = random.uniform(key_accept, dtype=jnp.float32) * propensity <= jnp.float32(lowest)
-        accept = use & (choice.arm == arm) & lucky & (state.accepted < capacity)
-        context = one_context(shared, own, arm)
-        history = append(History(state.contexts, state.rewards, state.accepted, state.accepted), context, reward)
+    def one(state: _State, at: tuple[jax.Array, _Rows]) -> tuple[_State, None]:
+        key_row, row = at
+        key_select, key_accept, key_learn = random.split(key_row, 3)
+        choice = policy.select(key_select, state.belief, contexts_of(row.shared, row.own), row.available)
+        lucky = random.uniform(key_accept, dtype=jnp.float32) * row.propensity <= lowest
+        accept = row.use & (choice.arm == row.arm) & lucky & (state.accepted + 1 < len(learns))
+        context = one_context(row.shared, row.own, row.arm)
+        history = append(History(state.contexts, state.rewards, state.accepted, state.accepted), context, row.reward)
         accepted = state.accepted + accept.astype(jnp.int32)
+
+        def observe(belief: Belief) -> Belief:
+            return policy.observe(belief, context, row.reward)
 
         def learn(belief: Belief) -> Belief:
             seen = History(history.contexts, history.rewards, accepted, accepted)
             return policy.learn(key_learn, belief, seen)[0]
 
-        def observe(belief: Belief) -> Belief:
-            return policy.observe(belief, context, reward)
-
         belief = lax.cond(accept, observe, lambda belief: belief, state.belief)
         belief = lax.cond(accept & learns[accepted], learn, lambda belief: belief, belief)
-        kept = jnp.where(accept, reward, 0)
-        return _State(
-            belief, history.contexts, history.rewards, accepted, state.total + kept, state.squares + kept * reward
-        )
+        kept = jnp.where(accept, row.reward, 0).astype(state.total.dtype)
+        total, squares = state.total + kept, state.squares + kept**2
+        return _State(belief, history.contexts, history.rewards, accepted, total, squares), None
 
-    return walk
+    return lax.scan(one, state, (random.split(key, len(rows.arm)), rows))[0]
 
 
 def _survey(log: Log, begin: int, end: int | None) -> tuple[float, int, Any]:
@@ -143,5 +138,7 @@ def _survey(log: Log, begin: int, end: int | None) -> tuple[float, int, Any]:
     return float(lowest), decisions, one
 
 
-def _single(values: np.ndarray) -> np.ndarray:
-    return values.astype(np.float32) if values.dtype == np.float64 else values
+def _rows(batch: Batch) -> _Rows:
+    use = batch.valid & ~np.isnan(batch.reward)
+    reward, propensity = (values.astype(np.float32) for values in (np.where(use, batch.reward, 0), batch.propensity))
+    return _Rows._make((batch.shared, batch.own, batch.available, batch.arm, reward, propensity, use))

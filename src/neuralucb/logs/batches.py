@@ -49,7 +49,7 @@ def batches(log: Log, *, begin: int = 0, end: int | None = None) -> Iterator[Bat
                 yield _padded(Batch(*(part[start : min(start + size, last)] for part in whole)), size)
 
 
-def shape_of(log: Log) -> dict[str, int | None]:
+def shape_of(log: Log) -> dict[str, Any]:
     """What `build` must know: `build(name, **shape_of(log))`. Arms without features of their own share a context."""
     return {"dim": _width(log), "shared_by": None if log.names.own else log.arms}
 

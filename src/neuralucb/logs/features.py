@@ -34,7 +34,8 @@ class Features:
 
     def add(self, item: dict[str, Any]) -> None:
         """One row."""
-        begin, keys = len(self._flat), []
+        begin = len(self._flat)
+        keys: list[tuple[str, Any]] = []
         try:
             for key, value in item.items():
                 if key[0:1] == "_":
@@ -110,7 +111,7 @@ class Features:
         if layout is None:
             layout = self._known[columns] = len(self.layouts)
             self.layouts.append(np.asarray(columns, np.int64))
-        if all(type(inner) in (int, float) for inner in _leaves(item)):
+        if _is_quick(item):
             self._known[_signature(item)] = layout
         self._flat.extend(values)
         self._used.append(layout)
@@ -121,19 +122,18 @@ def _signature(item: dict[str, Any]) -> tuple[Any, ...]:
     return tuple((key, tuple(value) if type(value) is dict else None) for key, value in item.items() if key[0:1] != "_")
 
 
-def _leaves(item: dict[str, Any]) -> Any:
-    """What a quick reader would take for numbers."""
-    for key, value in item.items():
-        if key[0:1] != "_":
-            yield from value.values() if type(value) is dict else (value,)
+def _is_quick(item: dict[str, Any]) -> bool:
+    """Whether there is nothing in an object but numbers, and namespaces of numbers."""
+    spaces = [value if type(value) is dict else {key: value} for key, value in item.items() if key[0:1] != "_"]
+    return all(type(value) in (int, float) and key[0:1] != "_" for space in spaces for key, value in space.items())
 
 
 def _flatten(item: dict[str, Any], path: str, names: list[str], values: list[float]) -> None:
     for key, value in item.items():
-        if key[0:1] == "_" and not path:
+        if key[0:1] == "_":
             _ignore(key)
-            continue
-        _put(f"{path}{key}", value, names, values)
+        else:
+            _put(f"{path}{key}", value, names, values)
 
 
 def _put(name: str, value: Any, names: list[str], values: list[float]) -> None:

@@ -1,5 +1,6 @@
 """Warm start: a policy that has learned from a log before its first decision."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -8,7 +9,7 @@ import numpy as np
 from jax import lax, random
 
 from neuralucb.history import History
-from neuralucb.logs.batches import Batch, batches, one_context, shape_of
+from neuralucb.logs.batches import Batch, batches
 from neuralucb.logs.files import Log
 from neuralucb.policy import Belief, Info, Policy, Slot
 from neuralucb.precision import exact
@@ -33,21 +34,12 @@ def learn_from(key: jax.Array, policy: Policy, log: Log, *, begin: int = 0, end:
     key_init, key_learn = random.split(key)
     belief = policy.init(key_init)
 
-    @exact
-    @jax.jit
-    def observe_all(belief: Belief, contexts: Any, rewards: jax.Array, use: jax.Array) -> Belief:
-        def one(belief: Belief, row: tuple[Any, jax.Array, jax.Array]) -> tuple[Belief, None]:
-            context, reward, used = row
-            return lax.cond(used, lambda b: policy.observe(b, context, reward), lambda b: b, belief), None
-
-        return lax.scan(one, belief, (contexts, rewards, use))[0]
-
     kept: list[Any] = []
     rewards: list[np.ndarray] = []
     for batch in batches(log, begin=begin, end=end):
         use = batch.valid & ~np.isnan(batch.reward)
         contexts, reward = _chosen(batch), np.where(use, batch.reward, 0).astype(np.float32)
-        belief = observe_all(belief, contexts, reward, use)
+        belief = _observe_all(policy, belief, contexts, reward, use)
         kept.append(jax.tree.map(lambda leaf, use=use: np.asarray(leaf)[use], contexts))
         rewards.append(reward[use])
     if not sum(map(len, rewards)):
@@ -59,9 +51,19 @@ def learn_from(key: jax.Array, policy: Policy, log: Log, *, begin: int = 0, end:
     return Learned(belief, history, info)
 
 
+@exact
+@partial(jax.jit, static_argnums=0)
+def _observe_all(policy: Policy, belief: Belief, contexts: Any, rewards: jax.Array, use: jax.Array) -> Belief:
+    def one(belief: Belief, row: tuple[Any, jax.Array, jax.Array]) -> tuple[Belief, None]:
+        context, reward, used = row
+        return lax.cond(used, lambda now: policy.observe(now, context, reward), lambda now: now, belief), None
+
+    return lax.scan(one, belief, (contexts, rewards, use))[0]
+
+
 def _chosen(batch: Batch) -> Any:
     """[n, …] the context of the arm chosen in each decision."""
     rows = np.arange(len(batch.arm))
     if batch.own.shape[2] == 0:
-        return Slot(batch.shared, batch.arm)
+        return Slot._make((batch.shared, batch.arm))
     return np.concatenate([batch.shared, batch.own[rows, batch.arm]], axis=1)

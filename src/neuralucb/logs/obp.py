@@ -64,7 +64,7 @@ def to_obp(chunks: Iterable[Chunk]) -> dict[str, Any]:
     for part in parts:
         _fits(part, actions)
     action_context = _action_context(parts, names, actions)
-    feedback = {
+    feedback: dict[str, Any] = {
         "n_rounds": sum(len(part.line) for part in parts),
         "n_actions": actions,
         "context": np.concatenate([_wide(part.shared, len(names.shared)) for part in parts]).astype(np.float64),
@@ -122,7 +122,7 @@ def _check(feedback: Mapping[str, Any]) -> tuple[int, int]:
         "expected_reward": (rounds, actions),
     }
     for name, shape in shapes.items():
-        value = feedback.get(name)
+        value: Any = feedback.get(name)
         if value is None and name in ("position", *OPTIONAL):
             continue
         got = np.shape(value)
