@@ -91,6 +91,9 @@ class _Batch:
                 )
             self.shared.add(context)
             self.own.add_all(arms)
+            action, index = event.get("_label_Action"), event.get("_labelIndex")
+            if action is None and index is not None:
+                action = index + 1
         except KeyError as missing:
             raise _EventError(_without(event, str(missing.args[0]))) from None
         except (TypeError, AttributeError, OverflowError):
@@ -100,11 +103,7 @@ class _Batch:
         if event.get("_skipLearn") is True:
             self.forget_half()
             return
-        action = event.get("_label_Action")
-        index = event.get("_labelIndex")
-        if action is None and index is not None:
-            action = index + 1
-        elif index is not None and action != index + 1:
+        if index is not None and index != action - 1:
             raise _EventError(f"_label_Action {action} and _labelIndex {index} name different actions")
         cost, probability = event.get("_label_cost"), event.get("_label_probability")
         if cost is not None and (action is None or probability is None):
@@ -233,7 +232,7 @@ def _shape(event: Any) -> str:
         return "the line is not a JSON object"
     if not isinstance(event["c"], dict) or not isinstance(event["c"].get("_multi", []), list):
         return "c must be an object, and _multi in it a list of actions"
-    return "a must be a list of whole numbers, p one of numbers, and every action in _multi an object"
+    return "a must be a list of whole numbers, p of numbers, _multi of objects, and the label's action a whole number"
 
 
 def _numbers(values: list[Any]) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Logs as Parquet: our own schema, documented in docs/logs.md. Names of features stand in the file's metadata."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,59 +69,55 @@ def read_parquet(path: Path, bad: Bad) -> Iterator[Chunk]:
         first += len(batch)
 
 
+class _Marks:
+    """Rows that cannot be used, each reported once."""
+
+    def __init__(self, line: np.ndarray, bad: Bad) -> None:
+        self.line, self.bad = line, bad
+        self.wrong = np.zeros(len(line), dtype=bool)
+
+    def __call__(self, rows: np.ndarray, reason: Callable[[int], str]) -> None:
+        for row in np.flatnonzero(rows & ~self.wrong):
+            self.bad(int(self.line[row]), reason(int(row)))
+        self.wrong |= rows
+
+
 def _chunk(batch: Any, names: Names, first: int, bad: Bad) -> Chunk:
-    line = np.arange(first, first + len(batch), dtype=np.int64)
-    keep = _present(batch, line, bad)
-    if not keep.all():
-        batch, line = batch.filter(keep), line[keep]
-    n = len(batch)
-    counts = _lengths(batch, "arms", n)
-    arms = _values(batch, "arms", np.dtype("int32"))
-    nulls = np.asarray(batch.column("propensity").is_null())
-    propensity = _numbers(batch, "propensity")
-    wrong = np.isnan(propensity) & ~nulls
-    for row in np.flatnonzero(wrong):
-        bad(int(line[row]), "propensity is NaN; a deterministic choice has null there")
-    shared = _features(batch, "shared", np.ones(n, np.int64), len(names.shared), line, bad)
-    own = _features(batch, "own", counts, len(names.own), line, bad)
-    probabilities, expected = (_optional(batch, name, counts, line, bad) for name in ("probabilities", "expected"))
+    mark = _Marks(np.arange(first, first + len(batch), dtype=np.int64), bad)
+    seen = ~_null(batch, "reward")
+    reward, propensity = _numbers(batch, "reward"), _numbers(batch, "propensity")
+    mark(_null(batch, "arm"), lambda row: "a reward without a decision" if seen[row] else "arm is missing")
+    mark(_null(batch, "arms"), lambda row: "arms is missing")
+    mark(np.isnan(reward) & seen, lambda row: "reward is NaN; one that was not seen is null")
+    sure = _null(batch, "propensity")
+    mark(np.isnan(propensity) & ~sure, lambda row: "propensity is NaN; a deterministic choice has null there")
+    n, counts = len(batch), _lengths(batch, "arms")
+    shared = _features(batch, "shared", np.ones(n, np.int64), len(names.shared), mark)
+    own = _features(batch, "own", counts, len(names.own), mark)
+    probabilities, expected = (_optional(batch, name, counts, mark) for name in ("probabilities", "expected"))
     position = _numbers(batch, "position") if _has(batch, "position") else None
     whole = Chunk(
         names,
-        line,
-        _ids(batch, n),
-        _times(batch, n),
+        mark.line,
+        _ids(batch),
+        _times(batch),
         counts,
-        arms,
+        _values(batch, "arms").astype(np.int32),
         shared,
         own,
-        _numbers(batch, "arm").astype(np.int32),
-        _numbers(batch, "reward"),
+        np.nan_to_num(_numbers(batch, "arm")).astype(np.int32),
+        reward,
         propensity,
         _numbers(batch, "weight") if _has(batch, "weight") else np.ones(n),
         probabilities,
         None if position is None else np.nan_to_num(position, nan=-1).astype(np.int64),
         expected,
     )
-    return take(whole, ~wrong)
+    return take(whole, ~mark.wrong)
 
 
-def _present(batch: Any, line: np.ndarray, bad: Bad) -> np.ndarray:
-    """Which rows have an arm at all; a reward alone is somebody's reward, but nobody's decision."""
-    missing = np.asarray(batch.column("arm").is_null())
-    rewarded = ~np.asarray(batch.column("reward").is_null())
-    for row in np.flatnonzero(missing):
-        bad(int(line[row]), "a reward without a decision" if rewarded[row] else "arm is missing")
-    listed = np.asarray(batch.column("arms").is_null())
-    for row in np.flatnonzero(listed & ~missing):
-        bad(int(line[row]), "arms is missing")
-    values = batch.column("reward")
-    if str(values.type) == "double":
-        wrong = np.isnan(_numbers(batch, "reward")) & rewarded & ~missing & ~listed
-        for row in np.flatnonzero(wrong):
-            bad(int(line[row]), "reward is NaN; one that was not seen is null")
-        missing = missing | wrong
-    return ~(missing | listed)
+def _null(batch: Any, name: str) -> np.ndarray:
+    return np.asarray(batch.column(name).is_null())
 
 
 def _has(batch: Any, name: str) -> bool:
@@ -133,46 +129,43 @@ def _numbers(batch: Any, name: str) -> np.ndarray:
     return np.asarray(batch.column(name).to_numpy(zero_copy_only=False))
 
 
-def _ids(batch: Any, n: int) -> np.ndarray:
-    ids = np.full(n, None, dtype=object)
+def _ids(batch: Any) -> np.ndarray:
+    ids = np.full(len(batch), None, dtype=object)
     if _has(batch, "id"):
         ids[:] = batch.column("id").to_pylist()
     return ids
 
 
-def _times(batch: Any, n: int) -> np.ndarray:
+def _times(batch: Any) -> np.ndarray:
     if not _has(batch, "time"):
-        return blank_times(n)
+        return blank_times(len(batch))
     return np.asarray(batch.column("time").to_numpy(zero_copy_only=False)).astype("datetime64[us]")
 
 
-def _lengths(batch: Any, name: str, n: int) -> np.ndarray:
+def _lengths(batch: Any, name: str) -> np.ndarray:
     """How long each list is; null is 0."""
     if name not in batch.schema.names:
-        return np.zeros(n, np.int64)
+        return np.zeros(len(batch), np.int64)
     from pyarrow import compute
 
     return np.asarray(compute.fill_null(compute.list_value_length(batch.column(name)), 0)).astype(np.int64)
 
 
-def _values(batch: Any, name: str, dtype: Any = None) -> np.ndarray:
+def _values(batch: Any, name: str) -> np.ndarray:
     """All values of a column of lists, one after the other; null as NaN."""
-    flat = np.asarray(batch.column(name).flatten().to_numpy(zero_copy_only=False))
-    return flat if dtype is None else flat.astype(dtype)
+    return np.asarray(batch.column(name).flatten().to_numpy(zero_copy_only=False))
 
 
-def _features(batch: Any, name: str, counts: np.ndarray, width: int, line: np.ndarray, bad: Bad) -> np.ndarray:
+def _features(batch: Any, name: str, counts: np.ndarray, width: int, mark: _Marks) -> np.ndarray:
     """[rows or arms, width] features; lists written before a feature had appeared are shorter, and it is 0 there."""
-    lengths = _lengths(batch, name, len(batch))
+    lengths = _lengths(batch, name)
     flat = _values(batch, name) if lengths.any() else np.zeros(0, np.float64)
     if (lengths == counts * width).all():
         return flat.reshape(-1, width) if width else np.zeros((int(counts.sum()), 0), np.float64)
     widths = np.where(counts > 0, lengths // np.maximum(counts, 1), 0)
     wrong = (widths * counts != lengths) | (widths > width)
-    for row in np.flatnonzero(wrong):
-        bad(int(line[row]), f"{name} has {lengths[row]} numbers, which is not {counts[row]} times {width} or fewer")
-    full = np.where(np.repeat(wrong, counts), np.nan, np.zeros(int(counts.sum())))[:, None].repeat(width, axis=1)
-    full = full.astype(flat.dtype)
+    mark(wrong, lambda row: f"{name} has {lengths[row]} numbers, which is not {counts[row]} times {width} or fewer")
+    full = np.zeros((int(counts.sum()), width), flat.dtype)
     begins, arm_begins = np.cumsum(lengths) - lengths, np.cumsum(counts) - counts
     for size in np.unique(widths[~wrong]):
         rows = np.flatnonzero((widths == size) & ~wrong)
@@ -187,15 +180,14 @@ def _ramp(counts: np.ndarray) -> np.ndarray:
     return np.arange(counts.sum()) - (np.cumsum(counts) - counts).repeat(counts)
 
 
-def _optional(batch: Any, name: str, counts: np.ndarray, line: np.ndarray, bad: Bad) -> np.ndarray | None:
+def _optional(batch: Any, name: str, counts: np.ndarray, mark: _Marks) -> np.ndarray | None:
     """[arms] a list for each row, or none: NaN."""
     if not _has(batch, name):
         return None
-    lengths = _lengths(batch, name, len(batch))
+    lengths = _lengths(batch, name)
     if (lengths == counts).all():
         return _values(batch, name)
-    for row in np.flatnonzero((lengths != counts) & (lengths > 0)):
-        bad(int(line[row]), f"{name} has {lengths[row]} numbers for {counts[row]} arms")
+    mark((lengths != counts) & (lengths > 0), lambda row: f"{name} has {lengths[row]} numbers for {counts[row]} arms")
     full = np.full(int(counts.sum()), np.nan)
     full[np.repeat(lengths == counts, counts)] = _values(batch, name)[np.repeat(lengths == counts, lengths)]
     return full
@@ -221,17 +213,23 @@ def _open(path: Path) -> Any:
 
 
 def _facts(file: Any, path: Path) -> tuple[Names, int]:
-    """Names and arms, from the metadata or, in a file of somebody else, from its first row."""
+    """Names and arms, from the metadata; another tool's file may have none, and gets numbers for names."""
+    known = file.schema_arrow.names
     text = (file.metadata.metadata or {}).get(META)
     if text is not None:
         facts = json.loads(text)
         if facts.get("version") != 1:
             raise ValueError(f"{path} has version {facts.get('version')} of the schema; this release reads version 1.")
         return Names(tuple(facts["shared"]), tuple(facts["own"])), facts["arms"]
-    raise ValueError(
-        f"{path} has the columns of a log but not its metadata {META.decode()!r}, which names the features; "
-        "docs/logs.md shows how to write it."
-    )
+    shared = own = arms = 0
+    for batch in file.iter_batches(BATCH, columns=[name for name in ("shared", "own", "arms") if name in known]):
+        counts = _lengths(batch, "arms")
+        shared = max(shared, int(_lengths(batch, "shared").max(initial=0)))
+        own = max(own, int((_lengths(batch, "own") // np.maximum(counts, 1)).max(initial=0)))
+        arms = max(arms, int(_values(batch, "arms").max(initial=-1)) + 1)
+    return Names(
+        *(tuple(f"{kind}/x{n}" for n in range(count)) for kind, count in (("shared", shared), ("own", own)))
+    ), arms
 
 
 def _schema(features: np.dtype[Any], reward: np.dtype[Any]) -> Any:
