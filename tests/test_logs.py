@@ -252,7 +252,7 @@ BAD = {
     "no time": (EVENT | {"Timestamp": "yesterday"}, "Timestamp is not a time"),
     "a list": ([1, 2], "not a JSON object"),
     "a huge feature": (with_context(User={"age": 10**400}), "an int too large"),
-    "no arms": (EVENT | {"a": [], "p": [], "c": {"_multi": []}}, "is not among"),
+    "no arms": (EVENT | {"a": [], "p": [], "c": {"_multi": []}}, "there is no arm to choose from"),
 }
 
 
@@ -272,6 +272,58 @@ def test_a_bad_line_is_refused_with_its_number_and_reason_or_skipped_and_counted
     with pytest.raises(ValueError, match="log.dsjson line 2"):
         convert(path, tmp_path / "log.parquet")
     assert not (tmp_path / "log.parquet").exists()
+
+
+def paths_of(value, path=()):
+    yield path
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from paths_of(inner, (*path, key))
+
+
+def test_whatever_stands_in_a_line_it_is_used_or_refused_and_never_breaks_the_reader(tmp_path):
+    odd = [
+        None,
+        True,
+        -1,
+        0,
+        1.5,
+        10**30,
+        1e308,
+        "",
+        "2",
+        "é%s",
+        [],
+        [1],
+        {},
+        {"_x": 1},
+        {"a": {"b": [None, {"c": "d"}]}},
+    ]
+    random, places = np.random.default_rng(5), list(paths_of(EVENT))[1:]
+    events = []
+    for _ in range(1500):
+        event = json.loads(json.dumps(EVENT))
+        *parents, last = places[random.integers(len(places))]
+        inner = event
+        for key in parents:
+            inner = inner[key]
+        if random.random() < 0.2 and isinstance(inner, dict):
+            del inner[last]
+        else:
+            inner[last] = odd[random.integers(len(odd))]
+        events += [event, EVENT]
+    skipped = Skipped()
+    chunks = list(read_chunks(write_lines(tmp_path / "log.dsjson", *events), skipped))
+    lines = np.concatenate([chunk.line for chunk in chunks])
+    assert skipped.count + len(lines) == 3000
+    assert set(range(2, 3001, 2)) <= set(lines.tolist())  # the good ones between are all there, and right
+    for chunk in chunks:
+        good = np.flatnonzero(chunk.line % 2 == 0)
+        begins = np.cumsum(chunk.counts) - chunk.counts
+        assert_array_equal(chunk.shared[good, :2], [[0.5, 3]] * len(good))
+        assert_array_equal(chunk.own[begins[good] + 1, :2], [[0.2, 0]] * len(good))
+    write_log(tmp_path / "again.dsjson", chunks)
+    assert sum(len(chunk.line) for chunk in read_chunks(tmp_path / "again.dsjson")) == len(lines)
 
 
 def test_a_torn_last_line_is_told_apart(tmp_path):

@@ -89,11 +89,15 @@ class _Batch:
                     f"c has {count} actions, a ranks {len(ranking)}"
                     + ("" if given is None else f", p has {len(given)} probabilities")
                 )
+            if not count:
+                raise _EventError("there is no arm to choose from")
             self.shared.add(context)
             self.own.add_all(arms)
             action, index = event.get("_label_Action"), event.get("_labelIndex")
             if action is None and index is not None:
                 action = index + 1
+            if index is not None and index != action - 1:
+                raise _EventError(f"_label_Action {action} and _labelIndex {index} name different actions")
         except KeyError as missing:
             raise _EventError(_without(event, str(missing.args[0]))) from None
         except (TypeError, AttributeError, OverflowError):
@@ -103,8 +107,6 @@ class _Batch:
         if event.get("_skipLearn") is True:
             self.forget_half()
             return
-        if index is not None and index != action - 1:
-            raise _EventError(f"_label_Action {action} and _labelIndex {index} name different actions")
         cost, probability = event.get("_label_cost"), event.get("_label_probability")
         if cost is not None and (action is None or probability is None):
             raise _EventError(f"_label_{'Action' if action is None else 'probability'} is missing beside _label_cost")
@@ -113,7 +115,7 @@ class _Batch:
                 raise _EventError("it has neither _label_probability nor p")
             probability = given[0]
         self.line.append(line)
-        self.id.append(event.get("EventId"))
+        self.id.append(_text(event.get("EventId")))
         self.time.append(event.get("Timestamp"))
         self.cost.append(cost)
         self.probability.append(probability)
@@ -233,6 +235,10 @@ def _shape(event: Any) -> str:
     if not isinstance(event["c"], dict) or not isinstance(event["c"].get("_multi", []), list):
         return "c must be an object, and _multi in it a list of actions"
     return "a must be a list of whole numbers, p of numbers, _multi of objects, and the label's action a whole number"
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or type(value) is str else str(value)
 
 
 def _numbers(values: list[Any]) -> np.ndarray:
