@@ -36,7 +36,8 @@ class Batch(NamedTuple):
 
 def batches(log: Log, *, begin: int = 0, end: int | None = None) -> Iterator[Batch]:
     """The decisions from number `begin` (from 0) to `end` (exclusive), in batches of one size."""
-    size = min(max(NUMBERS // max(log.arms * _width(log), 1), 64), 1 << (log.decisions - 1).bit_length())
+    most = max(NUMBERS // max(log.arms * _width(log), 1), 128)
+    size = 1 << min(most.bit_length() - 1, (log.decisions - 1).bit_length())
     seen = 0
     for chunk in log.chunks():
         first, last = max(begin - seen, 0), len(chunk.line) if end is None else min(end - seen, len(chunk.line))
