@@ -1,21 +1,24 @@
 """Vowpal Wabbit's dsjson, read: one JSON object a line, keys in any order, checked where VW checks nothing."""
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neuralucb.logs.columns import Bad, Chunk, Names, clean, spans, take
+from neuralucb.logs.columns import Bad, Chunk, Names, blank_times, clean, spans, take
 from neuralucb.logs.dsjson_writing import ARM
 from neuralucb.logs.features import Features
 
 __all__ = ["read_dsjson"]
 
-BATCH = 4096
-"""Decisions read at a time."""
+BATCH, GROUP = 4096, 128
+"""Decisions in a chunk, and lines that are read at once while they are all alike."""
+LABEL = ("_label_cost", "_label_probability", "_label_Action", "_labelIndex")
 
 
 def read_dsjson(path: Path, bad: Bad) -> Iterator[Chunk]:
@@ -27,27 +30,44 @@ def read_dsjson(path: Path, bad: Bad) -> Iterator[Chunk]:
     except OSError as problem:
         raise ValueError(f"{path} cannot be read: {problem.strerror}.") from None
     with file:
-        for number, line in enumerate(file, 1):
-            if line.isspace():
-                continue
-            try:
-                event = loads(line)
-            except ValueError as problem:
-                torn = not line.endswith(b"\n")
-                bad(number, "the last line is torn" if torn else f"not JSON ({problem})")
-                continue
-            try:
-                batch.add(number, event)
-            except _EventError as problem:
-                batch.forget_half()
-                bad(number, str(problem))
-            if len(batch.line) >= BATCH:
+        number = 0
+        while lines := list(islice(file, GROUP)):
+            if not _add_alike(batch, loads, number, lines):
+                _add_each(batch, loads, number, lines, bad)
+            number += len(lines)
+            if len(batch.events) >= BATCH:
                 chunk = batch.chunk(bad)
                 numbered = _is_numbered(chunk) if numbered is None else numbered
                 yield clean(_number(chunk, path) if numbered else chunk, bad)
-    if batch.line:
+    if batch.events:
         chunk = batch.chunk(bad)
         yield clean(_number(chunk, path) if numbered or (numbered is None and _is_numbered(chunk)) else chunk, bad)
+
+
+def _add_alike(batch: "_Batch", loads: Any, before: int, lines: list[bytes]) -> bool:
+    """All lines at once, if they are as regular as nearly every log; otherwise none."""
+    try:
+        return batch.add_alike(before, [loads(line) for line in lines])
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        batch.forget_half()
+        return False
+
+
+def _add_each(batch: "_Batch", loads: Any, before: int, lines: list[bytes], bad: Bad) -> None:
+    for number, line in enumerate(lines, before + 1):
+        if line.isspace():
+            continue
+        try:
+            event = loads(line)
+        except ValueError as problem:
+            torn = not line.endswith(b"\n")
+            bad(number, "the last line is torn" if torn else f"not JSON ({problem})")
+            continue
+        try:
+            batch.add(number, event)
+        except _EventError as problem:
+            batch.forget_half()
+            bad(number, str(problem))
 
 
 class _EventError(ValueError):
@@ -62,17 +82,10 @@ class _Batch:
         self.reset()
 
     def reset(self) -> None:
-        self.line: list[int] = []
-        self.id: list[Any] = []
-        self.time: list[Any] = []
-        self.cost: list[Any] = []
-        self.probability: list[Any] = []
-        self.action: list[Any] = []
-        self.drop: list[Any] = []
-        self.counts: list[int] = []
+        self.events: list[tuple[Any, ...]] = []
+        """line, id, time, cost, probability, action, pdrop, number of actions, whether there is a p"""
         self.ranks = array("q")
         self.probabilities = array("d")
-        self.with_probabilities: list[bool] = []
 
     def add(self, line: int, event: Any) -> None:
         """One event; raises _EventError with the reason, and may leave half of it behind."""
@@ -92,7 +105,8 @@ class _Batch:
             if not count:
                 raise _EventError("there is no arm to choose from")
             self.shared.add(context)
-            self.own.add_all(arms)
+            for arm in arms:
+                self.own.add(arm)
             action, index = event.get("_label_Action"), event.get("_labelIndex")
             if action is None and index is not None:
                 action = index + 1
@@ -114,28 +128,46 @@ class _Batch:
             if given is None:
                 raise _EventError("it has neither _label_probability nor p")
             probability = given[0]
-        self.line.append(line)
-        self.id.append(_text(event.get("EventId")))
-        self.time.append(event.get("Timestamp"))
-        self.cost.append(cost)
-        self.probability.append(probability)
-        self.action.append(ranking[0] if action is None else action)
-        self.drop.append(event.get("pdrop", 0.0))
-        self.counts.append(count)
-        self.with_probabilities.append(given is not None)
+        chosen = ranking[0] if action is None else action
+        drop, one, time = event.get("pdrop", 0.0), event.get("EventId"), event.get("Timestamp")
+        self.events.append((line, one, time, cost, probability, chosen, drop, count, given is not None))
+
+    def add_alike(self, before: int, events: list[dict[str, Any]]) -> bool:
+        """Events that all have the usual keys and the features of the last one, at once; or none, and False."""
+        contexts, rankings, given = (list(map(itemgetter(key), events)) for key in ("c", "a", "p"))
+        actions = list(map(itemgetter("_multi"), contexts))
+        counts = list(map(len, actions))
+        labels = list(map(itemgetter(*LABEL), events))
+        if (
+            list(map(len, rankings)) != counts
+            or list(map(len, given)) != counts
+            or not all(counts)
+            or any(None in label or label[2] != label[3] + 1 for label in labels)
+            or any("_skipLearn" in event for event in events)
+            or not self.shared.add_alike(contexts, reserved=1)
+            or not self.own.add_alike(list(chain.from_iterable(actions)), reserved=0)
+        ):
+            self.forget_half()
+            return False
+        self.ranks.extend(chain.from_iterable(rankings))
+        self.probabilities.extend(chain.from_iterable(given))
+        for number, (event, (cost, p, action, _), count) in enumerate(zip(events, labels, counts, strict=True)):
+            one, time, drop = event.get("EventId"), event.get("Timestamp"), event.get("pdrop", 0.0)
+            self.events.append((before + number + 1, one, time, cost, p, action, drop, count, True))
+        return True
 
     def forget_half(self) -> None:
         """Back to the last whole event."""
-        arms = sum(self.counts)
+        arms = sum(event[7] for event in self.events)
         del self.ranks[arms:]
-        del self.probabilities[sum(c for c, has in zip(self.counts, self.with_probabilities, strict=True) if has) :]
-        self.shared.keep(len(self.line))
+        del self.probabilities[sum(event[7] for event in self.events if event[8]) :]
+        self.shared.keep(len(self.events))
         self.own.keep(arms)
 
     def chunk(self, bad: Bad) -> Chunk:
         """The events in columns, and a new beginning. Features keep their places."""
-        n, counts = len(self.line), np.asarray(self.counts, np.int64)
-        line = np.asarray(self.line, np.int64)
+        lines, names, moments, costs, *labels, sizes, has_p = zip(*self.events, strict=True)
+        n, counts, line = len(lines), np.asarray(sizes, np.int64), np.asarray(lines, np.int64)
         owner, begins = np.repeat(np.arange(n), counts), np.cumsum(counts) - counts
         ranks = np.asarray(self.ranks, np.int64)
         wrong = np.zeros(n, dtype=bool)
@@ -143,13 +175,12 @@ class _Batch:
         place = begins[owner] + np.where(wrong[owner], 1, ranks) - 1
         missed = np.bincount(place, minlength=len(owner)) != 1
         wrong[owner[missed]] = True
-        numbers = [_numbers(values) for values in (self.cost, self.probability, self.action, self.drop)]
-        cost, probability, action, drop = numbers
+        cost, probability, action, drop = (_numbers(values) for values in (costs, *labels))
         first = ranks[np.minimum(begins, max(len(ranks) - 1, 0))] if len(ranks) else np.zeros(n)
         probabilities = np.full(len(owner), np.nan)
-        has = np.asarray(self.with_probabilities, dtype=bool)
+        has = np.asarray(has_p, dtype=bool)
         probabilities[place[has[owner]]] = np.asarray(self.probabilities, np.float64)
-        times = _times(self.time)
+        times = _times(moments)
         problems = [
             (wrong, "a must rank every action of c once, from 1"),
             (np.isnan(probability), "_label_probability is not a number"),
@@ -159,9 +190,9 @@ class _Batch:
             ),
             ((action < 1) | (action > counts), "_label_Action is not among the actions of c"),
             (action != first, "the action of the label is not the first in a"),
-            (np.asarray([c is not None for c in self.cost]) & np.isnan(cost), "_label_cost is not a number"),
+            (np.asarray([one is not None for one in costs]) & np.isnan(cost), "_label_cost is not a number"),
             (~((drop >= 0) & (drop < 1)), "pdrop must be at least 0 and below 1"),
-            (np.isnat(times) & np.asarray([t is not None for t in self.time]), "Timestamp is not a time"),
+            (np.isnat(times) & np.asarray([one is not None for one in moments]), "Timestamp is not a time"),
         ]
         keep = np.ones(n, dtype=bool)
         for mask, reason in problems:
@@ -169,7 +200,7 @@ class _Batch:
                 bad(int(line[row]), reason)
             keep &= ~mask
         ids = np.full(n, None, dtype=object)
-        ids[:] = self.id
+        ids[:] = [one if one is None or type(one) is str else str(one) for one in names]
         arms = np.arange(len(owner)) - begins[owner]
         chunk = Chunk(
             Names(self.shared.names, self.own.names),
@@ -237,11 +268,7 @@ def _shape(event: Any) -> str:
     return "a must be a list of whole numbers, p of numbers, _multi of objects, and the label's action a whole number"
 
 
-def _text(value: Any) -> str | None:
-    return value if value is None or type(value) is str else str(value)
-
-
-def _numbers(values: list[Any]) -> np.ndarray:
+def _numbers(values: Sequence[Any]) -> np.ndarray:
     """Numbers; whatever is none, true and false included, is NaN."""
     try:
         return np.asarray(array("d", values)) if bool not in set(map(type, values)) else _one_by_one(values)
@@ -249,12 +276,14 @@ def _numbers(values: list[Any]) -> np.ndarray:
         return _one_by_one(values)
 
 
-def _one_by_one(values: list[Any]) -> np.ndarray:
+def _one_by_one(values: Sequence[Any]) -> np.ndarray:
     return np.asarray([float(v) if type(v) in (int, float) else np.nan for v in values], np.float64)
 
 
-def _times(values: list[Any]) -> np.ndarray:
+def _times(values: Sequence[Any]) -> np.ndarray:
     """Times in UTC to the microsecond; .NET writes seven digits. What is no time is NaT."""
+    if all(value is None for value in values):
+        return blank_times(len(values))
     if all(type(value) is str and value.endswith("Z") and len(value) in (24, 27, 28) for value in values):
         try:
             return np.asarray([value[:26].rstrip("Z") for value in values], dtype="datetime64[us]")

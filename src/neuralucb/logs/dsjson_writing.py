@@ -96,10 +96,10 @@ def _contexts(chunk: Chunk, arms: np.ndarray, count: int) -> Iterator[str]:
     before = _template(chunk.names.shared)[:-1] + ("," if chunk.names.shared else "") + '"_multi":['
     if chunk.names.own:
         whole = before + ",".join([_template(chunk.names.own)] * count) + "]}"
-        actions = [row.split(",") for row in _rows(own)]
+        actions: Iterator[list[str]] = (row.split(",") for row in _rows(own))
     else:
         whole = before + "%s]}"
-        actions = [[",".join(f'{{"arm":{{"{arm}":1}}}}' for arm in row)] for row in arms.tolist()]
+        actions = ([",".join([f'{{"arm":{{"{arm}":1}}}}' for arm in row])] for row in arms.tolist())
     if not chunk.names.shared:
         yield from (whole % tuple(action) for action in actions)
         return

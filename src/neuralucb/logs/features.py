@@ -23,7 +23,7 @@ class Features:
         self.columns: dict[str, int] = {}
         self.layouts: list[np.ndarray] = []
         self._known: dict[Any, int] = {}
-        self._last: tuple[str, tuple[str, ...], int] = ("", (), 0)
+        self._last: tuple[Any, int] = (None, 0)
         self._flat = array("d")
         self._used: list[int] = []
 
@@ -49,29 +49,26 @@ class Features:
             self._used.append(self._known[tuple(keys)])
         except (KeyError, TypeError):  # not seen before, or not numbers alone
             del self._flat[begin:]
-            self._slowly(item, tuple(keys))
+            self._slowly(item)
 
-    def add_all(self, items: list[dict[str, Any]]) -> None:
-        """Several rows; quick where each has the one namespace, and the keys, of the last."""
-        name, keys, layout = self._last
+    def add_alike(self, items: list[dict[str, Any]], *, reserved: int) -> bool:
+        """Many rows at once, if each has the namespaces and keys of the last, and `reserved` keys beside; or none."""
+        signature, layout = self._last
+        if signature is None or sum(map(len, items)) != len(items) * (len(signature) + reserved):
+            return False
+        begin = len(self._flat)
         try:
-            inner = [item[name] for item in items]
-            if list(map(tuple, inner)) == [keys] * len(items) and not any(len(item) != 1 for item in items):
-                begin = len(self._flat)
-                try:
-                    self._flat.extend(chain.from_iterable(map(dict.values, inner)))
-                    self._used.extend([layout] * len(items))
-                    return
-                except TypeError:
-                    del self._flat[begin:]
-        except (KeyError, TypeError, AttributeError):
-            pass
-        for item in items:
-            self.add(item)
-        if items and len(items[0]) == 1:
-            ((name, value),) = items[0].items()
-            if type(value) is dict and ((name, tuple(value)),) in self._known:
-                self._last = (name, tuple(value), self._known[((name, tuple(value)),)])
+            spaces = [[item[name] for item in items] for name, _ in signature]
+            for inner, (_, keys) in zip(spaces, signature, strict=True):
+                if list(map(tuple, inner)) != [keys] * len(items):
+                    return False
+            together = spaces[0] if len(spaces) == 1 else chain.from_iterable(zip(*spaces, strict=True))
+            self._flat.extend(chain.from_iterable(map(dict.values, together)))
+        except (KeyError, TypeError, OverflowError):
+            del self._flat[begin:]
+            return False
+        self._used.extend([layout] * len(items))
+        return True
 
     def keep(self, rows: int) -> None:
         """Only the first rows; columns and layouts stay."""
@@ -97,7 +94,7 @@ class Features:
                 np.add.at(full, (rows[:, None], columns[None, :]), flat[source])
         return full
 
-    def _slowly(self, item: dict[str, Any], keys: Any) -> None:
+    def _slowly(self, item: dict[str, Any]) -> None:
         names: list[str] = []
         values: list[float] = []
         _flatten(item, "", names, values)
@@ -113,6 +110,8 @@ class Features:
             self.layouts.append(np.asarray(columns, np.int64))
         if _is_quick(item):
             self._known[_signature(item)] = layout
+        if _is_quick(item) and all(keys is not None for _, keys in _signature(item)):
+            self._last = _signature(item), layout
         self._flat.extend(values)
         self._used.append(layout)
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,8 @@ def read_parquet(path: Path, bad: Bad) -> Iterator[Chunk]:
     file = _open(path)
     names, _ = _facts(file, path)
     first = 1
-    batches = file.iter_batches(BATCH)
+    groups = range(file.num_row_groups)  # one at a time: asked for all at once, Arrow reads ahead without a bound
+    batches = chain.from_iterable(file.iter_batches(BATCH, row_groups=[group]) for group in groups)
     while True:
         try:
             batch = next(batches, None)
