@@ -16,7 +16,7 @@ from neuralucb.logs.features import Features
 
 __all__ = ["read_dsjson"]
 
-BATCH, GROUP = 4096, 128
+BATCH, GROUP = 4096, 32
 """Decisions in a chunk, and lines that are read at once while they are all alike."""
 LABEL = ("_label_cost", "_label_probability", "_label_Action", "_labelIndex")
 

@@ -110,7 +110,7 @@ def _chunk(batch: Any, names: Names, first: int, bad: Bad) -> Chunk:
         np.nan_to_num(_numbers(batch, "arm")).astype(np.int32),
         reward,
         propensity,
-        _numbers(batch, "weight") if _has(batch, "weight") else np.ones(n),
+        np.where(_null(batch, "weight"), 1.0, _numbers(batch, "weight")) if _has(batch, "weight") else np.ones(n),
         probabilities,
         None if position is None else np.nan_to_num(position, nan=-1).astype(np.int64),
         expected,
