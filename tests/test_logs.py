@@ -543,6 +543,8 @@ def test_convert_tells_what_it_skipped(tmp_path, command):
     assert "1 decisions skipped" in err
     assert command("logs", "convert", "log.dsjson", "log.dsjson")[0] == 2
     assert command("logs", "convert", "log.dsjson", "log.exe")[0] == 2
+    code, _, err = command("logs", "convert", "log.parquet", "/proc/nowhere/log.dsjson")
+    assert (code, "cannot be written" in err, "Traceback" in err) == (2, True, False)
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path):

@@ -17,6 +17,8 @@ __all__ = ["Rounds", "Sums", "add", "estimates_of", "logged_of", "overlap_of"]
 
 TINY = 0.01
 """A propensity below this gives weights above 100."""
+FEW = 50
+"""Below this effective size, a mean of heavy weights is not yet normal, and its interval is too narrow."""
 COLUMNS = ("reward", "ips", "weight", "direct", "doubly-robust", "switch")
 
 
@@ -126,9 +128,10 @@ def overlap_of(sums: Sums) -> Overlap:
             f"weights average {mean:.3g} ± {error:.2g}, and must average 1: the propensities are wrong, or the policy "
             "takes arms that the log never took"
         )
-    if share < 0.1:
+    if share < 0.1 or _effective(sums) < FEW:
         words.append(
             f"little overlap: {sums.decisions} decisions tell as much as {_effective(sums):.0f} of the policy's own"
+            + (", too few for its intervals" if _effective(sums) < FEW else "")
         )
     if tiny > 0.01:
         words.append(f"{tiny:.1%} of the propensities are below {TINY}: a few decisions carry the estimate")

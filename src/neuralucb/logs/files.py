@@ -98,7 +98,10 @@ def write_log(path: Path, chunks: Iterable[Chunk]) -> int:
         nonlocal count
         count = form.write(temporary, chunks)
 
-    write_whole(path, write)
+    try:
+        write_whole(path, write)
+    except OSError as problem:
+        raise ValueError(f"{path} cannot be written ({problem.strerror}); name another file.") from None
     return count
 
 

@@ -202,8 +202,8 @@ def _open(path: Path) -> Any:
         raise ValueError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
     try:
         file = parquet.ParquetFile(path)
-    except (ArrowException, OSError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else "no Parquet, or torn"
+    except (ArrowException, OSError):
+        reason = "no Parquet, or torn" if path.is_file() else "No such file"
         raise ValueError(f"{path} cannot be read: {reason}.") from None
     missing = [name for name in (*REQUIRED, "arms") if name not in file.schema_arrow.names]
     if missing:
