@@ -28,7 +28,7 @@ def write_parquet(path: Path, chunks: Iterable[Chunk]) -> int:
         for chunk in chunks:
             if writer is None:
                 schema = _schema(chunk.shared.dtype, chunk.reward.dtype)
-                writer = parquet.ParquetWriter(path, schema, compression="zstd", compression_level=1, **_encodings())
+                writer = parquet.ParquetWriter(path, schema, compression="snappy", **_encodings())
             writer.write_table(pa.Table.from_arrays(_arrays(chunk, schema), schema=schema))
             written += len(chunk.line)
             names = chunk.names
