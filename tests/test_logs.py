@@ -373,6 +373,34 @@ def test_a_bad_row_of_parquet_is_refused_or_skipped(tmp_path, columns, reason):
     assert skipped.count == 1
 
 
+def test_parquet_of_other_tools_is_read_and_its_types_are_checked(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns = {"arms": [[0, 1], [1]], "arm": [1, 1], "reward": [1, 0], "propensity": [0.5, 1.0]}
+    parquet.write_table(pa.table(columns), tmp_path / "least.parquet")
+    log = open_log(tmp_path / "least.parquet")
+    assert (log.arms, log.names.shared, log.names.own) == (2, (), ())
+    more = columns | {"shared": [[0.5], [1.5]], "own": [[1.0, 2.0], [3.0]]}
+    parquet.write_table(pa.table(more), tmp_path / "more.parquet")
+    (chunk,) = read_chunks(tmp_path / "more.parquet")
+    assert chunk.names.own == ("own/x0",)
+    assert_array_equal(chunk.own, [[1], [2], [3]])
+    for change in ({"arm": ["a", "b"]}, {"arms": [0, 1]}, {"reward": [[1.0], [0.0]]}):
+        parquet.write_table(pa.table(columns | change), tmp_path / "odd.parquet")
+        with pytest.raises(ValueError, match=f"odd.parquet: column {next(iter(change))} must have"):
+            open_log(tmp_path / "odd.parquet")
+    for text, reason in (
+        ("{", "not ours, or damaged"),
+        ('{"version": 2, "shared": [], "own": [], "arms": 2}', "version 2"),
+    ):
+        parquet.write_table(
+            pa.table(columns).replace_schema_metadata({"neuralucb.log": text}), tmp_path / "odd.parquet"
+        )
+        with pytest.raises(ValueError, match=reason):
+            open_log(tmp_path / "odd.parquet")
+
+
 def test_files_that_are_no_logs_say_so(tmp_path):
     import pyarrow as pa
     from pyarrow import parquet

@@ -10,7 +10,8 @@ from neuralucb.logs.dsjson import read_dsjson
 from neuralucb.logs.dsjson_writing import write_dsjson
 from neuralucb.logs.obp import read_npz, write_npz
 from neuralucb.logs.openbandit import read_csv, write_csv
-from neuralucb.logs.parquet import parquet_facts, read_parquet, write_parquet
+from neuralucb.logs.parquet import write_parquet
+from neuralucb.logs.parquet_reading import parquet_facts, read_parquet
 
 __all__ = ["Log", "Skipped", "convert", "open_log", "read_chunks", "write_log"]
 
