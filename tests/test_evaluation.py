@@ -116,11 +116,25 @@ def test_the_doubly_robust_estimator_survives_a_wrong_model_where_the_direct_met
         some = evaluate(
             log, POLICY, (), level=LEVEL, methods=("direct", "doubly-robust", "switch"), switch=1e9
         ).estimates
-        assert some[1][1:] == some[2][1:]  # no weight is that large
+        assert some[1].value == some[2].value  # no weight is that large
         made.append(some)
     share, _ = coverage(made, true_value(bend=1.5))
     assert not is_covered(share[0], REPETITIONS)
     assert is_covered(share[1], REPETITIONS)
+
+
+def test_switch_is_as_uncertain_as_the_model_it_leaves_the_weights_to():
+    log = in_memory(world(500, 0))
+    direct, all_left, none_left, robust = (
+        evaluate(log, POLICY, (), methods=(method,), switch=at).estimates[0]
+        for method, at in (("direct", 1), ("switch", 0), ("switch", 1e9), ("doubly-robust", 1))
+    )
+    assert_allclose(all_left[1:4], direct[1:4], rtol=1e-9)
+    assert robust.error <= none_left.error < 1.05 * robust.error
+
+    made = [evaluate(in_memory(world(500, seed)), POLICY, (), level=LEVEL, methods=("switch",), switch=1.0).estimates
+            for seed in range(REPETITIONS)]  # fmt: skip
+    assert is_covered(coverage(made, true_value())[0], REPETITIONS).all()
 
 
 def test_replay_covers_the_truth_for_a_policy_that_does_not_learn():

@@ -7,6 +7,7 @@ doubly-robust  Σ_a π(a) r̂(a) + w (r - r̂(a))                        (Dudík
 switch         the same, but w counts as 0 where it is above τ     (Wang, Agarwal & Dudík 2017)
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -98,16 +99,17 @@ def logged_of(sums: Sums, *, level: float) -> Estimate:
     return with_interval("logged", *_mean(sums, "reward"), _size(sums), level=level)
 
 
-def estimates_of(sums: Sums, methods: tuple[str, ...], *, level: float, model_variance: float = 0.0) -> list[Estimate]:
-    """The estimates asked for. `model_variance`: how uncertain the model leaves the direct method's value."""
+def estimates_of(
+    sums: Sums, methods: tuple[str, ...], *, level: float, model_variance: Mapping[str, float] | None = None
+) -> list[Estimate]:
+    """The estimates asked for. `model_variance`: how uncertain the model leaves the value, by method."""
     made = []
     for method in methods:
         if method == "snips":
             value, error = _ratio(sums)
         else:
             value, error = _mean(sums, method)
-        if method == "direct":
-            error = float(np.hypot(error, np.sqrt(model_variance)))
+        error = float(np.hypot(error, np.sqrt((model_variance or {}).get(method, 0.0))))
         effective = _size(sums) if method == "direct" else _effective(sums)
         made.append(with_interval(method, value, error, effective, level=level))
     return made

@@ -52,7 +52,7 @@ def evaluate(
     divides = any(method in DIVIDES for method in methods)
     model = _model(log, begin, end) if {"direct", "doubly-robust", "switch"} & set(methods) else None
     sums, unseen = Sums.nothing(), 0
-    direction, spread = np.zeros(()), np.zeros(())
+    direction, kept, spread = np.zeros(()), np.zeros(()), np.zeros(())
     for batch, target in _with_targets(log, policy, belief, begin, end):
         use = batch.valid & ~np.isnan(batch.reward)
         unseen += int((batch.valid & ~use).sum())
@@ -60,20 +60,26 @@ def evaluate(
         predicted = np.zeros_like(target) if model is None else models.predict(model, batch, sums.decisions + unseen)
         sums = add(sums, _rounds(batch, target, predicted, use), switch=switch)
         if model is not None:
-            residual = np.where(use, batch.reward - predicted[np.arange(len(use)), batch.arm], 0)
+            rows, groups = np.arange(len(use)), len(model.inverse)
+            residual = np.where(use, batch.reward - predicted[rows, batch.arm], 0)
+            w = target[rows, batch.arm] / np.nan_to_num(batch.propensity, nan=1.0)
             direction = direction + models.expected_features(batch, target, use)
-            spread = spread + models.spread(batch, residual, use, len(model.inverse))
+            kept = kept + models.kept_features(batch, np.where(w <= switch, w, 0), use, groups)
+            spread = spread + models.spread(batch, residual, use, groups)
     if not sums.decisions:
         raise ValueError(f"{log.path} has no decision with a reward in the part that is evaluated.")
     if divides:
         _refuse_all_sure(log, sums)
-    variance = 0.0 if model is None else models.model_variance(model, direction / sums.s, spread)
+    uncertain = {}
+    if model is not None:
+        moves = {"direct": direction / sums.s, "switch": (direction - kept) / sums.s}
+        uncertain = {method: models.model_variance(model, along, spread) for method, along in moves.items()}
     return Evaluation(
         name,
         sums.decisions,
         unseen,
         logged_of(sums, level=level),
-        tuple(estimates_of(sums, tuple(methods), level=level, model_variance=variance)),
+        tuple(estimates_of(sums, tuple(methods), level=level, model_variance=uncertain)),
         overlap_of(sums) if divides else None,
     )
 

@@ -85,6 +85,15 @@ def expected_features(batch: Batch, target: np.ndarray, use: np.ndarray) -> np.n
     return np.concatenate([mass.sum(axis=1) @ ones, own])[None, :]
 
 
+def kept_features(batch: Batch, kept: np.ndarray, use: np.ndarray, groups: int) -> np.ndarray:
+    """[groups, p] Σ over decisions of the weight kept times φ of the logged arm: where the model cancels."""
+    phi, group = _features(batch), _groups(batch)
+    heavy = np.where(use, kept * batch.weight, 0)[:, None] * phi
+    made = np.zeros((groups, phi.shape[1]))
+    np.add.at(made, group, heavy)
+    return made
+
+
 def spread(batch: Batch, residual: np.ndarray, use: np.ndarray, groups: int) -> np.ndarray:
     """[groups, p, p] Σ s² e² φφᵀ over the logged arms."""
     phi, group = _features(batch), _groups(batch)
@@ -97,9 +106,10 @@ def spread(batch: Batch, residual: np.ndarray, use: np.ndarray, groups: int) -> 
 
 
 def model_variance(model: Model, direction: np.ndarray, spread: np.ndarray) -> float:
-    """Variance of the direct method's value that comes from the coefficients: qᵀ G⁻¹ (Σ e² φφᵀ) G⁻¹ q.
+    """Variance of an estimate that comes from the coefficients: qᵀ G⁻¹ (Σ e² φφᵀ) G⁻¹ q.
 
-    q is the mean of Σ_a π(a) φ(a): the value is ⟨q, β⟩ (White 1980, heteroscedastic errors).
+    q is how the estimate moves with the coefficients (White 1980, heteroscedastic errors): the mean of Σ_a π(a) φ(a)
+    for the direct method; less w φ(a) wherever switch keeps the weight, since there the model cancels.
     """
     along = np.einsum("gpq,gq->gp", model.inverse, direction)
     return float(np.einsum("gp,gpq,gq->", along, spread, along))

@@ -55,7 +55,7 @@ def diagnosis(evaluation: Evaluation) -> list[str]:
 def draw(evaluations: Sequence[Evaluation], paths: Sequence[Path], *, level: float) -> None:
     """One panel a policy, one line a method: its estimate and interval, over the band of what the log earned."""
     tallest = max(len(evaluation.estimates) for evaluation in evaluations)
-    across = min(3, len(evaluations))
+    across = 2 if len(evaluations) == 4 else min(3, len(evaluations))
     figure, axes = new_figure(len(evaluations), across, width=4.4, height=1.5 + 0.42 * tallest, margin=0.6)
     for axis, evaluation in zip(axes, evaluations, strict=True):
         _panel(axis, evaluation)

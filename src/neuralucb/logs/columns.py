@@ -147,9 +147,8 @@ def dense(chunk: Chunk, names: Names, *, arms: int) -> Dense:
     _, owner = spans(chunk)
     beyond = np.flatnonzero(chunk.arms >= arms)
     if beyond.size:
-        raise ValueError(
-            f"decision {chunk.line[owner[beyond[0]]]} has arm {chunk.arms[beyond[0]]}, but the log says it has {arms} arms."
-        )
+        line, arm = chunk.line[owner[beyond[0]]], chunk.arms[beyond[0]]
+        raise ValueError(f"decision {line} has arm {arm}, but the log says it has {arms} arms.")
     available = np.zeros((n, arms), dtype=bool)
     available[owner, chunk.arms] = True
     shared = np.zeros((n, len(names.shared)), np.float32)
