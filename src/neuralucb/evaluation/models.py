@@ -88,10 +88,8 @@ def expected_features(batch: Batch, target: np.ndarray, use: np.ndarray) -> np.n
 def kept_features(batch: Batch, kept: np.ndarray, use: np.ndarray, groups: int) -> np.ndarray:
     """[groups, p] Σ over decisions of the weight kept times φ of the logged arm: where the model cancels."""
     phi, group = _features(batch), _groups(batch)
-    heavy = np.where(use, kept * batch.weight, 0)[:, None] * phi
-    made = np.zeros((groups, phi.shape[1]))
-    np.add.at(made, group, heavy)
-    return made
+    heavy = np.where(use, kept * batch.weight, 0)
+    return np.stack([(heavy * (group == g)) @ phi for g in range(groups)])
 
 
 def spread(batch: Batch, residual: np.ndarray, use: np.ndarray, groups: int) -> np.ndarray:
