@@ -15,13 +15,13 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"files", "precision", "memory", "settings", "schedules", "presets"},
     {"history", "policy", "confidence"},
-    {"blocks", "designs", "networks", "encodings", "training", "rules"},
+    {"blocks", "designs", "networks", "encodings", "training", "rules", "exploring"},
     {"estimators"},
-    {"algorithms", "problems", "simulation"},
+    {"algorithms", "problems", "simulation", "logs"},
     {"experiments", "online"},
-    {"sweeps", "theory"},
+    {"sweeps", "theory", "evaluation"},
     {"options"},
-    {"cli", "data_commands", "sweep_commands", "theory_commands"},
+    {"cli", "data_commands", "log_commands", "sweep_commands", "theory_commands"},
 ]
 
 

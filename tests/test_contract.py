@@ -1,5 +1,7 @@
 """What every registered algorithm must do. A new recipe is covered by being registered."""
 
+from itertools import product
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neuralucb.algorithms import ALGORITHMS, Task, build
+from neuralucb.exploring import floor
 from neuralucb.history import append, empty
 from neuralucb.problems import reveal, synthetic
 from neuralucb.schedules import read_schedule
@@ -89,6 +92,35 @@ def test_only_available_arms_are_chosen(name):
     available = jnp.asarray([False, True, False])
     for seed in range(5):
         assert bandit.select(jax.random.key(seed), belief, contexts(name, seed), available).arm == 1
+
+
+def agree(shares, propensity, draws):
+    """Within five standard errors, and never where the probability is 0."""
+    error = np.sqrt(propensity * (1 - propensity) / draws)
+    return bool((np.abs(shares - propensity) <= 5 * error + 1e-6).all())
+
+
+def test_propensities_are_the_frequencies_of_choices(name):
+    bandit, belief = experienced(name)
+    apart, keys = contexts(name, 9), jax.random.split(jax.random.key(11), 2000)
+    tied = jax.tree.map(lambda leaf: leaf.at[2].set(leaf[0]), apart)
+
+    @jax.jit
+    def ask(given, available, lowest):
+        made = jax.vmap(lambda key: floor(bandit, lowest).select(key, belief, given, available))(keys)
+        return made.arm, made.propensity
+
+    for given, able, lowest in product((apart, tied), ([True, True, True], [True, False, True]), (0.0, 0.2)):
+        able = np.asarray(able)
+        arms, stated = (np.asarray(values) for values in ask(given, able, jnp.float32(lowest)))
+        shares, propensity = np.bincount(arms, minlength=ARMS) / len(keys), stated[0].astype(np.float64)
+        assert np.ptp(stated, axis=0).max() <= 1e-6  # it does not depend on the key
+        assert agree(shares, propensity, len(keys))
+        assert_allclose(propensity.sum(), 1, rtol=1e-6)
+        assert not propensity[~able].any()
+        assert propensity[able].min() >= lowest / able.sum() - 1e-6
+        wrong = np.roll(propensity, 1) if np.ptp(propensity) > 0.1 else np.float64([0.6, 0.3, 0.1])
+        assert not agree(shares, wrong, len(keys))  # the control: the same test tells a wrong propensity
 
 
 def test_seeds_differ_and_the_same_seed_repeats(name):

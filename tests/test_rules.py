@@ -1,13 +1,16 @@
 """Rules: ties, masks, chance, and scores that are not numbers."""
 
+from itertools import product
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from neuralucb.confidence import Assumptions, constant, self_normalised, theoretical
+from neuralucb.exploring import deterministic, floor
 from neuralucb.policy import Prediction
-from neuralucb.rules import best_arm, epsilon_greedy, ucb
+from neuralucb.rules import best_arm, epsilon_greedy, square_cb, thompson, ucb
 from tests.reference import neural_ucb
 
 ALL = jnp.ones(4, dtype=bool)
@@ -82,3 +85,89 @@ def test_the_self_normalised_scale_is_the_formula():
     with jax.enable_x64(True):
         ours = self_normalised(Assumptions(0.4, 0.05, 2.0), ridge=0.7)(jnp.int32(3), jnp.float64(4.0))
     np.testing.assert_allclose(ours, 0.4 * np.sqrt(4 - 2 * np.log(0.05)) + np.sqrt(0.7) * 2, rtol=1e-12)
+
+
+RULES = {
+    "ucb": ucb(constant(0.5)),
+    "epsilon-greedy": epsilon_greedy(0.3),
+    "square-cb": square_cb(4.0),
+    "thompson": thompson(constant(0.8)),
+}
+MEANS = {
+    "distinct": [0.1, 0.9, 0.4, 0.2],
+    "tied": [0.9, 0.9, 0.4, 0.9],
+    "all tied": [0.5, 0.5, 0.5, 0.5],
+    "one NaN": [np.nan, 0.9, 0.4, 0.2],
+    "best infinite": [np.inf, 0.9, 0.4, 0.2],
+    "none finite": [np.nan, np.inf, -np.inf, np.nan],
+}
+
+
+def matches(shares, propensity):
+    error = np.sqrt(propensity * (1 - propensity) / DRAWS)
+    return bool((np.abs(shares - propensity) <= 5 * error + 1e-5).all())
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rules_propensity_is_how_often_it_chooses(rule):
+    @jax.jit
+    def ask(mean, able):
+        keys = jax.random.split(jax.random.key(3), DRAWS)
+        made = jax.vmap(lambda key: RULES[rule](key, prediction(mean), able))(keys)
+        return made.arm, made.propensity[0]
+
+    for mean, able in product(MEANS.values(), ([True] * 4, [True, False, True, True], [False, True, False, False])):
+        able = np.asarray(able)
+        arms, propensity = ask(np.asarray(mean, np.float32), able)
+        shares, propensity = np.bincount(arms, minlength=4) / DRAWS, np.asarray(propensity, np.float64)
+        assert matches(shares, propensity)
+        assert not propensity[~able].any()
+        np.testing.assert_allclose(propensity.sum(), 1, rtol=1e-6)
+        if able.sum() > 1:  # the control
+            assert not matches(shares, np.where(able, propensity * 0.5, 0) + 0.5 * np.eye(4)[propensity.argmin()])
+
+
+def test_inverse_gap_weights_are_the_formula():
+    propensity = square_cb(10.0)(jax.random.key(0), prediction([0.1, 0.9, 0.4, 0.2]), ALL).propensity
+    others = 1 / (4 + 10 * np.asarray([0.8, 0.5, 0.7]))
+    np.testing.assert_allclose(propensity, [others[0], 1 - others.sum(), others[1], others[2]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("widths", "error"), [((1, 1, 1, 1), 1e-5), ((0.1, 1, 1.6, 0.3), 1e-5), ((1e-3, 1, 0.2, 2), 0.0125)]
+)
+def test_thompsons_propensities_are_as_close_as_they_say(widths, error):
+    from scipy.integrate import quad
+    from scipy.stats import norm
+
+    means, widths = np.asarray([0.1, 0.9, 0.4, 0.2]), np.asarray(widths, float)
+
+    def density(x, arm):
+        others = np.arange(4) != arm
+        return norm.pdf(x, means[arm], widths[arm]) * norm.cdf(x, means[others], widths[others]).prod()
+
+    exact = [
+        quad(density, means[arm] - 9 * widths[arm], means[arm] + 9 * widths[arm], (arm,), points=means, limit=500)[0]
+        for arm in range(4)
+    ]
+    believed = prediction(means)._replace(width=jnp.asarray(widths, jnp.float32))
+    ours = thompson(constant(1.0))(jax.random.key(0), believed, ALL).propensity
+    assert np.abs(np.asarray(ours) - exact).max() <= error
+
+
+def test_thompson_without_width_is_greedy_with_ties():
+    believed = prediction([0.3, 0.9, 0.9, 0.1])._replace(width=jnp.zeros(4, jnp.float32))
+    np.testing.assert_allclose(
+        thompson(constant(1.0))(jax.random.key(0), believed, ALL).propensity, [0, 0.5, 0.5, 0], atol=1e-6
+    )
+
+
+def test_a_floor_must_be_a_probability():
+    with pytest.raises(ValueError, match="probability must be from 0 to 1, got 2"):
+        floor(None, 2)
+
+
+def test_only_a_sure_choice_among_several_is_deterministic():
+    assert deterministic(np.asarray([1.0, 1.0, 0.5, 0.99]), np.asarray([3, 1, 2, 2])).tolist() == [
+        True, False, False, False,
+    ]  # fmt: skip

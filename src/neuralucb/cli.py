@@ -1,4 +1,4 @@
-"""The command line: list, run, compare, demo. Needs the extra `experiments`."""
+"""The command line: list, run, compare, demo, and the commands of the other files. Needs the extra `experiments`."""
 
 import json
 import sys
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from neuralucb.settings import Setting
 
 from neuralucb.data_commands import data_app, table1
+from neuralucb.log_commands import evaluate, logs_app
 from neuralucb.options import (
     AsJson,
     DataFile,
@@ -47,7 +48,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app, name="data")
-for command in (table1, reproduce, sweep, resume, theory, coverage):
+app.add_typer(logs_app, name="logs")
+for command in (table1, reproduce, sweep, resume, theory, coverage, evaluate):
     app.command()(command)
 out = Console()
 err = Console(stderr=True)

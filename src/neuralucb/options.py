@@ -50,7 +50,7 @@ def named_problem(problem: str | None, data: Path | None, label: str | None) -> 
     return from_file(data, label)
 
 
-def read_set(items: Sequence[str] | None, repeat: bool) -> dict[str, str]:
+def read_set(items: Sequence[str] | None, repeat: bool = False) -> dict[str, str]:
     """The settings of --set, and --repeat among them."""
     given = {"repeat": "true"} if repeat else {}
     for item in items or ():

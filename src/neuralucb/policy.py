@@ -53,7 +53,7 @@ class Prediction(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The arm chosen, and why: mean, width and score of every arm."""
+    """The arm chosen, and why: mean, width, score and propensity of every arm."""
 
     arm: jax.Array
     mean: jax.Array
@@ -61,6 +61,11 @@ class Choice(NamedTuple):
     score: jax.Array
     exploration: jax.Array
     """γ, the scale that turned widths into scores; 0 for rules without one."""
+    propensity: jax.Array
+    """[K] float32, the probability of each arm given belief, contexts and mask, before the key was drawn.
+
+    A 1 where other arms were available is no randomness at all: write it down as `deterministic` says, not as a number.
+    """
 
 
 class Info(NamedTuple):

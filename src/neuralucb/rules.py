@@ -1,38 +1,95 @@
-"""Rules: from a prediction to a choice. Ties are broken at random, never by index."""
+"""Rules: from a prediction to a choice, and how likely each choice was. Ties are broken at random, never by index."""
 
 import jax
 import jax.numpy as jnp
 from jax import random
+from jax.scipy.stats import norm
 
 from neuralucb.confidence import Confidence
 from neuralucb.policy import Choice, Prediction, Rule
 from neuralucb.precision import Number
 
-__all__ = ["best_arm", "epsilon_greedy", "ucb"]
+__all__ = ["best_arm", "best_shares", "draw_arm", "epsilon_greedy", "square_cb", "thompson", "ucb", "uniform_shares"]
+
+REACH, NODES = 8.0, 257
+"""Thompson's propensities are integrals over ±8 standard deviations, by the trapezoidal rule with a step of 1/16."""
+NARROWEST = 1e-6
+"""A width of 0 counts as this share of the largest mean or width, so that no integrand divides by 0."""
 
 
 def ucb(confidence: Confidence) -> Rule:
-    """Optimism: a = argmax U_a, U_a = mean_a + γ · width_a (Zhou et al. 2020, Algorithm 1, lines 7 and 8)."""
+    """Optimism: a = argmax U_a, U_a = mean_a + γ · width_a (Zhou et al. 2020, Algorithm 1, lines 7 and 8).
+
+    Propensity: 1 for the best arm, 1/n for each of n that tie exactly, since ties are broken uniformly. Usually there
+    are none and the choice is deterministic; `exploring.floor` makes it possible to learn from such a log.
+    """
 
     def choose(key: jax.Array, prediction: Prediction, available: jax.Array) -> Choice:
         gamma = confidence(prediction.rounds, prediction.log_det).astype(prediction.mean.dtype)
         score = prediction.mean + gamma * prediction.width
-        return Choice(best_arm(key, score, available), prediction.mean, prediction.width, score, gamma)
+        arm, shares = best_arm(key, score, available), best_shares(score, available)
+        return Choice(arm, prediction.mean, prediction.width, score, gamma, shares)
 
     return choose
 
 
 def epsilon_greedy(epsilon: Number) -> Rule:
-    """With probability ε any available arm, uniformly; otherwise the one with the highest mean."""
+    """With probability ε any available arm, uniformly; otherwise the one with the highest mean.
+
+    Propensity: ε/n + (1 - ε)/ties for the best of n available arms, ε/n for the others.
+    """
 
     def choose(key: jax.Array, prediction: Prediction, available: jax.Array) -> Choice:
         key_explore, key_arm, key_tie = random.split(key, 3)
-        explore = random.uniform(key_explore, dtype=jnp.float32) < jnp.asarray(epsilon, jnp.float32)
+        share = jnp.asarray(epsilon, jnp.float32)
+        explore = random.uniform(key_explore, dtype=jnp.float32) < share
         anything = best_arm(key_arm, jnp.zeros_like(prediction.mean), available)
         arm = jnp.where(explore, anything, best_arm(key_tie, prediction.mean, available))
-        return Choice(
-            arm, prediction.mean, prediction.width, prediction.mean, jnp.zeros((), dtype=prediction.mean.dtype)
-        )
+        propensity = share * uniform_shares(available) + (1 - share) * best_shares(prediction.mean, available)
+        return Choice(arm, prediction.mean, prediction.width, prediction.mean, _no_scale(prediction), propensity)
+
+    return choose
+
+
+def square_cb(learning_rate: Number) -> Rule:
+    """Inverse gap weighting (Foster & Rakhlin 2020, Algorithm 1), the more exploitation the larger γ.
+
+        p_a = 1/(K + γ (mean_b - mean_a)) for every arm but the best one b, which has the rest
+
+    K counts the available arms. Where several tie for the best, one is taken at random as b, so that they share alike.
+    Arms whose mean is not finite have probability 0, unless all are such: then the choice is uniform.
+    """
+
+    def choose(key: jax.Array, prediction: Prediction, available: jax.Array) -> Choice:
+        best = best_shares(prediction.mean, available)
+        sane = available & jnp.isfinite(prediction.mean)
+        mean = jnp.where(sane, prediction.mean, -jnp.inf).astype(jnp.float32)
+        gap = jnp.where(sane, mean.max() - mean, jnp.inf)
+        count = available.sum(dtype=jnp.int32).astype(jnp.float32)
+        others = jnp.where(best > 0, 0.0, 1 / (count + jnp.asarray(learning_rate, jnp.float32) * gap))
+        propensity = others + best * (1 - others.sum())
+        arm = draw_arm(key, propensity)
+        return Choice(arm, prediction.mean, prediction.width, prediction.mean, _no_scale(prediction), propensity)
+
+    return choose
+
+
+def thompson(confidence: Confidence) -> Rule:
+    """The best of one sample N(mean_a, (γ width_a)²) for each arm, independently (Zhang et al. 2021, NeuralTS).
+
+    Propensity: P(a best) = ∫ φ(z) Π_{b≠a} Φ((mean_a + γ width_a z - mean_b)/(γ width_b)) dz, by the trapezoidal rule.
+    Its error is below 1e-5 where no width is more than 16 times another. Where they differ more, the integrand
+    may jump between two nodes, and the error is at most half a step times the density, 0.0125.
+    """
+
+    def choose(key: jax.Array, prediction: Prediction, available: jax.Array) -> Choice:
+        gamma = confidence(prediction.rounds, prediction.log_det).astype(prediction.mean.dtype)
+        key_sample, key_tie = random.split(key)
+        spread = gamma * prediction.width
+        score = prediction.mean + spread * random.normal(key_sample, spread.shape, spread.dtype)
+        arm = best_arm(key_tie, score, available)
+        propensity = _chance_of_best(prediction.mean, spread, available)
+        return Choice(arm, prediction.mean, prediction.width, score, gamma, propensity)
 
     return choose
 
@@ -43,7 +100,50 @@ def best_arm(key: jax.Array, score: jax.Array, available: jax.Array) -> jax.Arra
     A score that is NaN or infinite ranks below every finite one. If no available arm has a finite score the choice is
     uniform: a diverged network then looks like chance, and the run is marked, instead of playing arm 0 for ever.
     """
-    sane = jnp.where(available & jnp.isfinite(score), score, -jnp.inf)
-    tied = available & (sane == sane.max())
     lottery = random.uniform(key, score.shape, dtype=jnp.float32)
-    return jnp.where(tied, lottery, -1.0).argmax().astype(jnp.int32)
+    return jnp.where(_tied(score, available), lottery, -1.0).argmax().astype(jnp.int32)
+
+
+def best_shares(score: jax.Array, available: jax.Array) -> jax.Array:
+    """[K] how likely `best_arm` is to choose each arm: 1/n for each of n that tie for the best."""
+    return uniform_shares(_tied(score, available))
+
+
+def uniform_shares(among: jax.Array) -> jax.Array:
+    """[K] 1/n for each of the n arms marked."""
+    return among.astype(jnp.float32) / among.sum(dtype=jnp.int32).astype(jnp.float32)
+
+
+def draw_arm(key: jax.Array, propensity: jax.Array) -> jax.Array:
+    """An arm with these probabilities; one of probability 0 is never drawn."""
+    return random.categorical(key, jnp.log(propensity)).astype(jnp.int32)
+
+
+def _tied(score: jax.Array, available: jax.Array) -> jax.Array:
+    sane = jnp.where(available & jnp.isfinite(score), score, -jnp.inf)
+    return available & (sane == sane.max())
+
+
+def _no_scale(prediction: Prediction) -> jax.Array:
+    return jnp.zeros((), dtype=prediction.mean.dtype)
+
+
+def _chance_of_best(mean: jax.Array, spread: jax.Array, available: jax.Array) -> jax.Array:
+    """[K] the probability that each arm's sample is the largest."""
+    sane = available & jnp.isfinite(mean) & jnp.isfinite(spread)
+    mean, spread = (jnp.where(sane, values, 0).astype(jnp.float32) for values in (mean, jnp.abs(spread)))
+    narrowest = NARROWEST * jnp.maximum(jnp.maximum(spread.max(), jnp.abs(mean).max()), jnp.finfo(jnp.float32).tiny)
+    spread = jnp.maximum(spread, narrowest)
+    z = jnp.linspace(-REACH, REACH, NODES, dtype=jnp.float32)
+    sample = mean[:, None] + spread[:, None] * z[None, :]
+
+    def others_below(total: jax.Array, other: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+        index, centre, scale, counts = other
+        below = norm.logcdf((sample - centre) / scale)
+        own = jnp.arange(len(mean), dtype=jnp.int32) == index
+        return total + jnp.where(counts & ~own[:, None], below, 0.0), None
+
+    arms = jnp.arange(len(mean), dtype=jnp.int32)
+    log_below, _ = jax.lax.scan(others_below, jnp.zeros_like(sample), (arms, mean, spread, sane))
+    mass = jnp.where(sane, (norm.pdf(z)[None, :] * jnp.exp(log_below)).sum(axis=1), 0.0)
+    return jnp.where(sane.any(), mass / jnp.maximum(mass.sum(), jnp.finfo(jnp.float32).tiny), uniform_shares(available))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from neuralucb.algorithms.contract import Algorithm, Task
 from neuralucb.history import History
 from neuralucb.policy import Belief, Choice, Context, Info, Policy, check_slot, check_vector, guard
-from neuralucb.rules import best_arm
+from neuralucb.rules import best_arm, best_shares
 
 __all__ = ["ORACLE", "UNIFORM"]
 
@@ -44,7 +44,7 @@ def _check(task: Task) -> Callable[[Context], None]:
 
 def _choose(key: jax.Array, score: jax.Array, available: jax.Array) -> Choice:
     zero = jnp.zeros_like(score)
-    return Choice(best_arm(key, score, available), score, zero, score, zero[0])
+    return Choice(best_arm(key, score, available), score, zero, score, zero[0], best_shares(score, available))
 
 
 def _nothing(key: jax.Array) -> Belief:

@@ -10,7 +10,7 @@ from neuralucb.history import History
 from neuralucb.networks import Network
 from neuralucb.policy import Choice, Context, Info, Policy, guard
 from neuralucb.precision import Number
-from neuralucb.rules import best_arm
+from neuralucb.rules import best_arm, best_shares
 from neuralucb.training import Train
 
 __all__ = ["Bootstrap", "bootstrap"]
@@ -35,6 +35,8 @@ def bootstrap(
     """Each round one network, chosen uniformly, decides greedily; each observation is a network's with `inclusion`.
 
     A round costs K evaluations of one network; a training those of all networks, side by side under `vmap`.
+    Propensity: exact, the share of networks that would choose the arm, ties counted. It costs K evaluations of every
+    network, unless a compiled caller, as a simulation, does not use it.
     """
 
     def init(key: jax.Array) -> Bootstrap:
@@ -48,7 +50,11 @@ def bootstrap(
         params = jax.tree.map(lambda leaf: leaf[decides], belief.params)
         mean = jax.vmap(network.apply, (None, 0))(params, contexts)
         zero = jnp.zeros_like(mean)
-        return Choice(best_arm(key_tie, mean, available), mean, zero, mean, zero[0])
+        propensity = jax.vmap(greedy, (0, None, None))(belief.params, contexts, available).mean(axis=0)
+        return Choice(best_arm(key_tie, mean, available), mean, zero, mean, zero[0], propensity)
+
+    def greedy(params: Any, contexts: Context, available: jax.Array) -> jax.Array:
+        return best_shares(jax.vmap(network.apply, (None, 0))(params, contexts), available)
 
     def observe(belief: Bootstrap, context: Context, reward: jax.Array) -> Bootstrap:
         return belief  # whose observation it is follows from its row and the key of the samples

@@ -1,0 +1,154 @@
+"""A policy with a given belief, valued on a log it did not make: two passes in constant memory."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import jax
+import numpy as np
+
+from neuralucb.evaluation import models
+from neuralucb.evaluation.estimators import Rounds, Sums, add, estimates_of, logged_of, overlap_of
+from neuralucb.evaluation.records import DIVIDES, METHODS, Evaluation
+from neuralucb.logs.batches import Batch, batches, contexts_of
+from neuralucb.logs.files import Log
+from neuralucb.policy import Belief, Policy
+from neuralucb.precision import exact
+
+__all__ = ["FROZEN", "evaluate", "target_probabilities"]
+
+FROZEN = tuple(method for method in METHODS if method != "replay")
+"""What can be said of a policy that does not learn meanwhile."""
+
+
+ABREAST = 128
+"""Decisions computed side by side: more would leave the cache, and cost four times as much."""
+CURE = (
+    "The direct method needs none, but trusts its model alone (methods: direct); for the others log with a floor of "
+    "exploration."
+)
+
+
+def evaluate(
+    log: Log,
+    policy: Policy,
+    belief: Belief,
+    *,
+    name: str = "policy",
+    methods: Sequence[str] = FROZEN,
+    level: float = 0.95,
+    switch: float = 10.0,
+    begin: int = 0,
+    end: int | None = None,
+) -> Evaluation:
+    """What the policy, with this belief, would have earned a decision, from number `begin` (from 0) to `end`.
+
+    level   of the intervals
+    switch  τ: weights above it are left to the model, by the method of that name
+    A belief that was learned from the same decisions flatters the policy: learn before `begin`.
+    """
+    for method in methods:
+        if method not in FROZEN:
+            raise ValueError(f"method {method!r} is not known; known: {', '.join(FROZEN)}.")
+    divides = any(method in DIVIDES for method in methods)
+    model = _model(log, begin, end) if {"direct", "doubly-robust", "switch"} & set(methods) else None
+    sums, unseen = Sums.nothing(), 0
+    direction, kept, spread = np.zeros(()), np.zeros(()), np.zeros(())
+    for batch, target in _with_targets(log, policy, belief, begin, end):
+        use = batch.valid & ~np.isnan(batch.reward)
+        unseen += int((batch.valid & ~use).sum())
+        _refuse_deterministic(log, batch, use, divides=divides)
+        predicted = np.zeros_like(target) if model is None else models.predict(model, batch, sums.decisions + unseen)
+        sums = add(sums, _rounds(batch, target, predicted, use), switch=switch)
+        if model is not None:
+            rows, groups = np.arange(len(use)), len(model.inverse)
+            residual = np.where(use, batch.reward - predicted[rows, batch.arm], 0)
+            w = target[rows, batch.arm] / np.nan_to_num(batch.propensity, nan=1.0)
+            direction = direction + models.expected_features(batch, target, use)
+            kept = kept + models.kept_features(batch, np.where(w <= switch, w, 0), use, groups)
+            spread = spread + models.spread(batch, residual, use, groups)
+    if not sums.decisions:
+        raise ValueError(f"{log.path} has no decision with a reward in the part that is evaluated.")
+    if divides:
+        _refuse_all_sure(log, sums)
+    uncertain = {}
+    if model is not None:
+        moves = {"direct": direction / sums.s, "switch": (direction - kept) / sums.s}
+        uncertain = {method: models.model_variance(model, along, spread) for method, along in moves.items()}
+    return Evaluation(
+        name,
+        sums.decisions,
+        unseen,
+        logged_of(sums, level=level),
+        tuple(estimates_of(sums, tuple(methods), level=level, model_variance=uncertain)),
+        overlap_of(sums) if divides else None,
+    )
+
+
+def target_probabilities(policy: Policy, belief: Belief) -> Callable[[Batch], jax.Array]:
+    """A compiled function from a batch to [n, K] probabilities of the policy's arms; nothing is learned."""
+
+    return lambda batch: _ask(policy, belief, batch.shared, batch.own, batch.available)
+
+
+@exact
+@partial(jax.jit, static_argnums=0)
+def _ask(policy: Policy, belief: Belief, shared: jax.Array, own: jax.Array, available: jax.Array) -> jax.Array:
+    def one(row: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+        # propensities do not depend on the key, so that any will do, and the choice itself is never computed
+        return policy.select(jax.random.key(0), belief, contexts_of(*row[:2]), row[2]).propensity
+
+    return jax.lax.map(one, (shared, own, available), batch_size=ABREAST)
+
+
+def _with_targets(
+    log: Log, policy: Policy, belief: Belief, begin: int, end: int | None
+) -> Iterator[tuple[Batch, np.ndarray]]:
+    """Batches and their probabilities; the next batch is read while the last is computed."""
+    ask = target_probabilities(policy, belief)
+    waiting: tuple[Batch, jax.Array] | None = None
+    for batch in batches(log, begin=begin, end=end):
+        asked = ask(batch)
+        if waiting is not None:
+            yield waiting[0], np.asarray(waiting[1], np.float64)
+        waiting = batch, asked
+    if waiting is not None:
+        yield waiting[0], np.asarray(waiting[1], np.float64)
+
+
+def _model(log: Log, begin: int, end: int | None) -> models.Model:
+    grams, seen = None, 0
+    for batch in batches(log, begin=begin, end=end):
+        grams = models.Grams.nothing(batch) if grams is None else grams
+        grams = models.gather(grams, batch, batch.valid & ~np.isnan(batch.reward), seen)
+        seen += int(batch.valid.sum())
+    if grams is None:
+        raise ValueError(f"{log.path} has no decision in the part that is evaluated.")
+    return models.model_of(grams)
+
+
+def _rounds(batch: Batch, target: np.ndarray, predicted: np.ndarray, use: np.ndarray) -> Rounds:
+    return Rounds(
+        batch.reward[use],
+        np.nan_to_num(batch.propensity[use], nan=1.0),  # refused before, unless nothing divides by it
+        batch.arm[use],
+        target[use],
+        predicted[use],
+        batch.available[use].sum(axis=1) > 1,
+        batch.weight[use],
+    )
+
+
+def _refuse_deterministic(log: Log, batch: Batch, use: np.ndarray, *, divides: bool) -> None:
+    none = np.flatnonzero(use & np.isnan(batch.propensity))
+    if divides and none.size:
+        raise ValueError(
+            f"{log.path}: decision {batch.line[none[0]]} was deterministic: there is no propensity to divide by. {CURE}"
+        )
+
+
+def _refuse_all_sure(log: Log, sums: Sums) -> None:
+    if sums.several and sums.sure == sums.several:
+        raise ValueError(
+            f"{log.path}: every propensity is 1 although there were several arms: the log was deterministic, or "
+            f"its propensities were never written. {CURE}"
+        )

@@ -1,0 +1,144 @@
+"""Replay: a policy that learns along the log, from the decisions where it would have done the same (Li et al. 2011)."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax, random
+
+from neuralucb.evaluation.records import Estimate, with_interval
+from neuralucb.history import History, append, empty
+from neuralucb.logs.batches import Batch, batches, contexts_of, one_context
+from neuralucb.logs.files import Log
+from neuralucb.policy import Belief, Policy
+from neuralucb.precision import exact
+from neuralucb.schedules import Schedule, learning_rounds
+
+__all__ = ["Replay", "replay"]
+
+
+class Replay(NamedTuple):
+    """What came of it: the estimate, and how much of the log was used."""
+
+    estimate: Estimate
+    accepted: int
+    decisions: int
+    """with a reward, in the part of the log that was replayed"""
+    belief: Belief
+    """what the policy believes at the end"""
+
+
+class _State(NamedTuple):
+    belief: Belief
+    contexts: Any
+    rewards: jax.Array
+    accepted: jax.Array
+    """int32"""
+    total: jax.Array
+    squares: jax.Array
+
+
+class _Rows(NamedTuple):
+    shared: jax.Array
+    own: jax.Array
+    available: jax.Array
+    arm: jax.Array
+    reward: jax.Array
+    propensity: jax.Array
+    use: jax.Array
+
+
+def replay(
+    key: jax.Array,
+    policy: Policy,
+    log: Log,
+    *,
+    schedule: Schedule,
+    level: float = 0.95,
+    begin: int = 0,
+    end: int | None = None,
+) -> Replay:
+    """The reward a decision of the policy while it learns: decisions count where it agrees with the log.
+
+    Li et al. need arms logged uniformly. Where they were not, a decision that agrees is accepted with probability
+    c/p, c the smallest propensity (Dudík et al. 2012), so that every decision has the same chance c to be accepted,
+    whatever the policy: unbiased, and costly where c is small.
+    """
+    key_init, key_rounds = random.split(key)
+    lowest, decisions, one = _survey(log, begin, end)
+    capacity = int(decisions * lowest + 6 * np.sqrt(decisions * lowest) + 10)
+    learns = np.zeros(capacity + 1, dtype=bool)
+    learns[learning_rounds(schedule, rounds=capacity)] = True
+    belief = policy.init(key_init)
+    room = empty(jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), one), capacity=capacity + 1)
+    zero: Any = np.zeros((), np.float64)
+    state = _State(belief, room.contexts, room.rewards, jnp.int32(0), zero, zero)
+    for number, batch in enumerate(batches(log, begin=begin, end=end)):
+        key_batch = random.fold_in(key_rounds, number)
+        state = _walk(policy, key_batch, state, np.float32(lowest), learns, _rows(batch))
+    count = int(state.accepted)
+    if count < 2:
+        raise ValueError(
+            f"{log.path}: replay accepted {count} of {decisions} decisions, too few for an estimate; the smallest "
+            f"propensity is {lowest:g}, and every decision is accepted with that probability."
+        )
+    mean = float(state.total) / count
+    error = float(np.sqrt(max(float(state.squares) / count - mean**2, 0.0) / (count - 1)))
+    return Replay(with_interval("replay", mean, error, count, level=level), count, decisions, state.belief)
+
+
+@exact
+@partial(jax.jit, static_argnums=0)
+def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, learns: jax.Array, rows: _Rows) -> _State:
+    """One batch, decision by decision."""
+
+    def one(state: _State, at: tuple[jax.Array, _Rows]) -> tuple[_State, None]:
+        key_row, row = at
+        key_select, key_accept, key_learn = random.split(key_row, 3)
+        choice = policy.select(key_select, state.belief, contexts_of(row.shared, row.own), row.available)
+        lucky = random.uniform(key_accept, dtype=jnp.float32) * row.propensity <= lowest
+        accept = row.use & (choice.arm == row.arm) & lucky & (state.accepted + 1 < len(learns))
+        context = one_context(row.shared, row.own, row.arm)
+        history = append(History(state.contexts, state.rewards, state.accepted, state.accepted), context, row.reward)
+        accepted = state.accepted + accept.astype(jnp.int32)
+
+        def observe(belief: Belief) -> Belief:
+            return policy.observe(belief, context, row.reward)
+
+        def learn(belief: Belief) -> Belief:
+            seen = History(history.contexts, history.rewards, accepted, accepted)
+            return policy.learn(key_learn, belief, seen)[0]
+
+        belief = lax.cond(accept, observe, lambda belief: belief, state.belief)
+        belief = lax.cond(accept & learns[accepted], learn, lambda belief: belief, belief)
+        kept = jnp.where(accept, row.reward, 0).astype(state.total.dtype)
+        total, squares = state.total + kept, state.squares + kept**2
+        return _State(belief, history.contexts, history.rewards, accepted, total, squares), None
+
+    return lax.scan(one, state, (random.split(key, len(rows.arm)), rows))[0]
+
+
+def _survey(log: Log, begin: int, end: int | None) -> tuple[float, int, Any]:
+    """The smallest propensity, the decisions with a reward, and one context."""
+    lowest, decisions, one = np.inf, 0, None
+    for batch in batches(log, begin=begin, end=end):
+        use = batch.valid & ~np.isnan(batch.reward)
+        none = np.flatnonzero(use & np.isnan(batch.propensity))
+        if none.size:
+            raise ValueError(
+                f"{log.path}: decision {batch.line[none[0]]} was deterministic; replay needs a log with chance in it."
+            )
+        lowest = min(lowest, batch.propensity[use].min(initial=np.inf))
+        decisions += int(use.sum())
+        one = jax.eval_shape(one_context, batch.shared[0], batch.own[0], batch.arm[0]) if one is None else one
+    if not decisions:
+        raise ValueError(f"{log.path} has no decision with a reward in the part that is replayed.")
+    return float(lowest), decisions, one
+
+
+def _rows(batch: Batch) -> _Rows:
+    use = batch.valid & ~np.isnan(batch.reward)
+    reward, propensity = (values.astype(np.float32) for values in (np.where(use, batch.reward, 0), batch.propensity))
+    return _Rows._make((batch.shared, batch.own, batch.available, batch.arm, reward, propensity, use))

@@ -1,0 +1,92 @@
+"""A log as a policy meets it: batches of one fixed size, so that what is compiled for one serves all."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralucb.logs.columns import Chunk, dense
+from neuralucb.logs.files import Log
+from neuralucb.policy import Slot
+
+__all__ = ["Batch", "batches", "contexts_of", "one_context", "shape_of"]
+
+NUMBERS = 1 << 21
+"""Features in a batch, about: 8 MB in float32, large enough to keep the cores busy."""
+
+
+class Batch(NamedTuple):
+    """Decisions, padded to K arms and to the batch's size; the last `size - valid.sum()` rows are room."""
+
+    line: np.ndarray
+    shared: np.ndarray
+    """[n, d] float32"""
+    own: np.ndarray
+    """[n, K, d] float32; without features where arms have none of their own"""
+    available: np.ndarray
+    """[n, K]; all in rows that are room"""
+    arm: np.ndarray
+    reward: np.ndarray
+    propensity: np.ndarray
+    weight: np.ndarray
+    valid: np.ndarray
+
+
+def batches(log: Log, *, begin: int = 0, end: int | None = None) -> Iterator[Batch]:
+    """The decisions from number `begin` (from 0) to `end` (exclusive), in batches of one size."""
+    most = max(NUMBERS // max(log.arms * _width(log), 1), 128)
+    size = 1 << min(most.bit_length() - 1, (log.decisions - 1).bit_length())
+    seen = 0
+    for chunk in log.chunks():
+        first, last = max(begin - seen, 0), len(chunk.line) if end is None else min(end - seen, len(chunk.line))
+        seen += len(chunk.line)
+        if end is not None and seen - len(chunk.line) >= end:
+            return
+        if last > first:
+            whole = _whole(chunk, log)
+            for start in range(first, last, size):
+                yield _padded(Batch(*(part[start : min(start + size, last)] for part in whole)), size)
+
+
+def shape_of(log: Log) -> dict[str, Any]:
+    """What `build` must know: `build(name, **shape_of(log))`. Arms without features of their own share a context."""
+    return {"dim": _width(log), "shared_by": None if log.names.own else log.arms}
+
+
+def contexts_of(shared: jax.Array, own: jax.Array) -> Any:
+    """The contexts of one decision [K, …], from what its arms share [d] and have of their own [K, d]."""
+    arms = own.shape[0]
+    everywhere = jnp.broadcast_to(shared[None, :], (arms, shared.shape[0]))
+    if own.shape[1] == 0:
+        return Slot(everywhere, jnp.arange(arms, dtype=jnp.int32))
+    return jnp.concatenate([everywhere, own], axis=1)
+
+
+def one_context(shared: jax.Array, own: jax.Array, arm: jax.Array) -> Any:
+    """The context of one arm of a decision."""
+    return jax.tree.map(lambda leaf: leaf[arm], contexts_of(shared, own))
+
+
+def _width(log: Log) -> int:
+    return len(log.names.shared) + len(log.names.own) or 1
+
+
+def _whole(chunk: Chunk, log: Log) -> Batch:
+    shared, own, available = dense(chunk, log.names, arms=log.arms)
+    if not (shared.shape[1] or own.shape[2]):
+        shared = np.ones((len(chunk.line), 1), np.float32)  # nothing is known: every decision looks alike
+    reward = chunk.reward.astype(np.float64)
+    columns = (chunk.arm, reward, chunk.propensity, chunk.weight, np.ones(len(chunk.line), dtype=bool))
+    return Batch(chunk.line, shared, own, available, *columns)
+
+
+def _padded(batch: Batch, size: int) -> Batch:
+    room = size - len(batch.line)
+    if not room:
+        return batch
+    padded = Batch(*(np.concatenate([part, np.zeros((room, *part.shape[1:]), part.dtype)]) for part in batch))
+    padded.available[-room:] = True
+    padded.propensity[-room:] = 1
+    return padded

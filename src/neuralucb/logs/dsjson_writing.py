@@ -1,0 +1,169 @@
+"""Vowpal Wabbit's dsjson, written: labels first, since VW loses those that stand after the context."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuralucb.logs.columns import Chunk, take
+
+__all__ = ["ARM", "write_dsjson"]
+
+ARM = "arm/"
+"""Where arms have no features of their own, an action says which arm it is: {"arm":{"3":1}}."""
+
+
+def write_dsjson(path: Path, chunks: Iterable[Chunk]) -> int:
+    """Write the decisions; returns how many. A deterministic one is refused: dsjson has no word for it."""
+    written = 0
+    with path.open("wb") as file:
+        for chunk in chunks:
+            _refuse_deterministic(chunk)
+            lines = np.empty(len(chunk.line), dtype=object)
+            for count in np.unique(chunk.counts):
+                same = chunk.counts == count
+                lines[same] = list(_lines(take(chunk, same), int(count)))
+            file.write("".join(lines).encode())
+            written += len(lines)
+    return written
+
+
+def _refuse_deterministic(chunk: Chunk) -> None:
+    none = np.flatnonzero(np.isnan(chunk.propensity))
+    if none.size:
+        raise ValueError(
+            f"decision {chunk.line[none[0]]} was deterministic, and dsjson has no word for that: a probability of 1 "
+            "would make every later estimate wrong. Log with a floor of exploration, or keep the log as Parquet."
+        )
+
+
+def _lines(chunk: Chunk, count: int) -> Iterator[str]:
+    """Decisions that all have `count` arms, as lines."""
+    n = len(chunk.line)
+    arms = chunk.arms.reshape(n, count)
+    chosen = (arms == chunk.arm[:, None]).argmax(axis=1)
+    others = np.arange(count - 1)[None, :]
+    order = np.concatenate([chosen[:, None], others + (others >= chosen[:, None])], axis=1)
+    ranking = _rows(order + 1)
+    ranked = [""] * n if chunk.probabilities is None else _probabilities(chunk.probabilities.reshape(n, count), order)
+    label = _labels(chunk, chosen)
+    when = _times(chunk.time)
+    ids = _ids(chunk)
+    drop = (
+        [""] * n if (chunk.weight == 1).all() else [f',"pdrop":{1 - 1 / w:.9g}' if w != 1 else "" for w in chunk.weight]
+    )
+    context = _contexts(chunk, arms, count)
+    for begin, time, one, ranks, inside, p_of, dropped in zip(
+        label, when, ids, ranking, context, ranked, drop, strict=True
+    ):
+        yield f'{{{begin}{time}"Version":"1","EventId":{one},"a":[{ranks}],"c":{inside}{p_of}{dropped}}}\n'
+
+
+def _labels(chunk: Chunk, chosen: np.ndarray) -> list[str]:
+    """What VW learns from; nothing where no reward was seen."""
+    cost = _rows((0.0 - chunk.reward)[:, None], missing="")
+    places = chosen.tolist()
+    return [
+        f'"_label_cost":{c},"_label_probability":{p},"_label_Action":{place + 1},"_labelIndex":{place},' if c else ""
+        for c, p, place in zip(cost, _rows(chunk.propensity[:, None]), places, strict=True)
+    ]
+
+
+def _probabilities(p: np.ndarray, order: np.ndarray) -> list[str]:
+    return [f',"p":[{row}]' if row else "" for row in _rows(np.take_along_axis(p, order, axis=1), missing="")]
+
+
+def _times(time: np.ndarray) -> list[str]:
+    texts = np.datetime_as_string(time, unit="us").tolist()
+    return [f'"Timestamp":"{text}Z",' if text != "NaT" else "" for text in texts]
+
+
+def _ids(chunk: Chunk) -> list[str]:
+    from orjson import dumps
+
+    named = (one if one is not None else str(line) for one, line in zip(chunk.id, chunk.line.tolist(), strict=True))
+    return [dumps(one).decode() for one in named]
+
+
+def _contexts(chunk: Chunk, arms: np.ndarray, count: int) -> Iterator[str]:
+    """c of every decision. Names as `User/age` become namespaces again; words become words."""
+    n = len(chunk.line)
+    own = chunk.own.reshape(n, count * chunk.own.shape[1])
+    if any("=" in name for name in chunk.names.shared + chunk.names.own):
+        yield from _sparse(chunk, arms, count)
+        return
+    before = _template(chunk.names.shared)[:-1] + ("," if chunk.names.shared else "") + '"_multi":['
+    if chunk.names.own:
+        whole = before + ",".join([_template(chunk.names.own)] * count) + "]}"
+        actions: Iterator[list[str]] = (row.split(",") for row in _rows(own))
+    else:
+        whole = before + "%s]}"
+        actions = ([",".join([f'{{"arm":{{"{arm}":1}}}}' for arm in row])] for row in arms.tolist())
+    if not chunk.names.shared:
+        yield from (whole % tuple(action) for action in actions)
+        return
+    for row, action in zip(_rows(chunk.shared), actions, strict=True):
+        yield whole % (*row.split(","), *action)
+
+
+def _template(names: tuple[str, ...]) -> str:
+    """An object with a %s for every feature, namespaces nested: {"User":{"age":%s}}."""
+    from orjson import dumps
+
+    spaces: dict[str, list[str]] = {}
+    for name in names:
+        space, slash, rest = name.partition("/")
+        spaces.setdefault(space if slash else "", []).append(rest if slash else name)
+    if list(_in_order(spaces)) != list(names):
+        raise ValueError(f"features of one namespace must stand together, got {', '.join(names)}.")
+    quoted = lambda text: dumps(text).decode().replace("%", "%%")  # noqa: E731
+    parts = []
+    for space, inner in spaces.items():
+        body = ",".join(f"{quoted(name)}:%s" for name in inner)
+        parts.append(f"{quoted(space)}:{{{body}}}" if space else body)
+    return "{" + ",".join(parts) + "}"
+
+
+def _in_order(spaces: dict[str, list[str]]) -> Iterator[str]:
+    for space, inner in spaces.items():
+        yield from (f"{space}/{name}" if space else name for name in inner)
+
+
+def _sparse(chunk: Chunk, arms: np.ndarray, count: int) -> Iterator[str]:
+    """Where there are words: only what is not 0, and a word as a word, so that VW sees what it once wrote."""
+    from orjson import dumps
+
+    own = chunk.own.reshape(len(arms), count, -1)
+    for row, listed in enumerate(arms.tolist()):
+        context = _object(chunk.names.shared, chunk.shared[row])
+        if chunk.names.own:
+            context["_multi"] = [_object(chunk.names.own, own[row, place]) for place in range(count)]
+        else:
+            context["_multi"] = [{"arm": {str(arm): 1}} for arm in listed]
+        yield dumps(context).decode()
+
+
+def _object(names: tuple[str, ...], values: np.ndarray) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for column in np.flatnonzero(values):
+        space, slash, rest = names[column].partition("/")
+        into = made.setdefault(space, {}) if slash else made
+        key, equals, word = (rest if slash else space).partition("=")
+        if equals and values[column] == 1 and key not in into:
+            into[key] = word
+        else:
+            into[key + equals + word] = float(values[column])
+    return made
+
+
+def _rows(values: np.ndarray, missing: str | None = None) -> list[str]:
+    """Each row as numbers with commas between; `missing` in place of one that begins with NaN."""
+    from orjson import OPT_SERIALIZE_NUMPY, dumps
+
+    if not values.size:
+        return [""] * len(values)
+    texts = dumps(np.ascontiguousarray(values), option=OPT_SERIALIZE_NUMPY).decode()[2:-2].split("],[")
+    if missing is None:
+        return texts
+    return [missing if text.startswith("null") else text for text in texts]

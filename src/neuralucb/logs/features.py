@@ -1,0 +1,162 @@
+"""Named features of JSON objects as columns: numbers as they are, words as one-hot, each name in a place of its own."""
+
+from array import array
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Features"]
+
+MOST = 20_000
+"""Columns: more are identifiers, not features, and would fill the memory."""
+
+
+class Features:
+    """Rows of features, as objects bring them: a namespace's numbers keep its name, `User/age`.
+
+    A word becomes a column of its own, `User/country=de`, that is 1 where it stands; a list becomes `User/history[0]`;
+    true is 1, false and null are nothing. Objects with the same keys share a layout, which is looked up once.
+    """
+
+    def __init__(self) -> None:
+        self.columns: dict[str, int] = {}
+        self.layouts: list[np.ndarray] = []
+        self._known: dict[Any, int] = {}
+        self._last: tuple[Any, int] = (None, 0)
+        self._flat = array("d")
+        self._used: list[int] = []
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, in order of appearance."""
+        return tuple(self.columns)
+
+    def add(self, item: dict[str, Any]) -> None:
+        """One row."""
+        begin = len(self._flat)
+        keys: list[tuple[str, Any]] = []
+        try:
+            for key, value in item.items():
+                if key[0:1] == "_":
+                    _ignore(key)
+                elif value.__class__ is dict:
+                    self._flat.extend(value.values())
+                    keys.append((key, tuple(value)))
+                else:
+                    self._flat.append(value)
+                    keys.append((key, None))
+            self._used.append(self._known[tuple(keys)])
+        except (KeyError, TypeError):  # not seen before, or not numbers alone
+            del self._flat[begin:]
+            self._slowly(item)
+
+    def add_alike(self, items: list[dict[str, Any]], *, reserved: int) -> bool:
+        """Many rows at once, if each has the namespaces and keys of the last, and `reserved` keys beside; or none."""
+        signature, layout = self._last
+        if signature is None or sum(map(len, items)) != len(items) * (len(signature) + reserved):
+            return False
+        begin = len(self._flat)
+        try:
+            spaces = [[item[name] for item in items] for name, _ in signature]
+            for inner, (_, keys) in zip(spaces, signature, strict=True):
+                if list(map(tuple, inner)) != [keys] * len(items):
+                    return False
+            together = spaces[0] if len(spaces) == 1 else chain.from_iterable(zip(*spaces, strict=True))
+            self._flat.extend(chain.from_iterable(map(dict.values, together)))
+        except (KeyError, TypeError, OverflowError):
+            del self._flat[begin:]
+            return False
+        self._used.extend([layout] * len(items))
+        return True
+
+    def keep(self, rows: int) -> None:
+        """Only the first rows; columns and layouts stay."""
+        del self._used[rows:]
+        del self._flat[sum(len(self.layouts[layout]) for layout in self._used) :]
+
+    def rows(self) -> np.ndarray:
+        """[rows, columns] float64; a feature that an object does not have is 0."""
+        used = np.asarray(self._used, np.int64)
+        flat = np.asarray(self._flat, np.float64)
+        width = len(self.columns)
+        sizes = np.asarray([len(layout) for layout in self.layouts] or [0])
+        if len(set(self._used)) == 1 and np.array_equal(self.layouts[used[0]], np.arange(width)):
+            return flat.reshape(len(used), width).copy()
+        full = np.zeros((len(used), width))
+        ends = np.cumsum(sizes[used]) if len(used) else np.zeros(0, np.int64)
+        for layout in np.unique(used):
+            rows, columns = np.flatnonzero(used == layout), self.layouts[layout]
+            source = (ends[rows] - len(columns))[:, None] + np.arange(len(columns))[None, :]
+            if len(np.unique(columns)) == len(columns):
+                full[rows[:, None], columns[None, :]] = flat[source]
+            else:  # a list of objects may name a feature twice, and VW adds them
+                np.add.at(full, (rows[:, None], columns[None, :]), flat[source])
+        return full
+
+    def _slowly(self, item: dict[str, Any]) -> None:
+        names: list[str] = []
+        values: list[float] = []
+        _flatten(item, "", names, values)
+        for name in names:
+            if name not in self.columns:
+                if len(self.columns) >= MOST:
+                    raise ValueError(f"feature {name!r} is one of more than {MOST}; drop identifiers, or hash them")
+                self.columns[name] = len(self.columns)
+        columns = tuple(self.columns[name] for name in names)
+        layout = self._known.get(columns)
+        if layout is None:
+            layout = self._known[columns] = len(self.layouts)
+            self.layouts.append(np.asarray(columns, np.int64))
+        if _is_quick(item):
+            self._known[_signature(item)] = layout
+        if _is_quick(item) and all(keys is not None for _, keys in _signature(item)):
+            self._last = _signature(item), layout
+        self._flat.extend(values)
+        self._used.append(layout)
+
+
+def _signature(item: dict[str, Any]) -> tuple[Any, ...]:
+    """The keys of an object that is quick to read: numbers, and namespaces of numbers."""
+    return tuple((key, tuple(value) if type(value) is dict else None) for key, value in item.items() if key[0:1] != "_")
+
+
+def _is_quick(item: dict[str, Any]) -> bool:
+    """Whether there is nothing in an object but numbers, and namespaces of numbers."""
+    spaces = [value if type(value) is dict else {key: value} for key, value in item.items() if key[0:1] != "_"]
+    return all(type(value) in (int, float) and key[0:1] != "_" for space in spaces for key, value in space.items())
+
+
+def _flatten(item: dict[str, Any], path: str, names: list[str], values: list[float]) -> None:
+    for key, value in item.items():
+        if key[0:1] == "_":
+            _ignore(key)
+        else:
+            _put(f"{path}{key}", value, names, values)
+
+
+def _put(name: str, value: Any, names: list[str], values: list[float]) -> None:
+    if type(value) in (int, float) or value is True:
+        names.append(name)
+        values.append(float(value))
+    elif type(value) is str:
+        names.append(f"{name}={value}")
+        values.append(1.0)
+    elif type(value) is dict:
+        _flatten(value, f"{name}/", names, values)
+    elif type(value) is list:
+        for index, inner in enumerate(value):
+            if type(inner) is dict:
+                _flatten(inner, f"{name}/", names, values)
+            else:
+                _put(f"{name}[{index}]", inner, names, values)
+    elif value is not None and value is not False:
+        raise ValueError(f"feature {name} is a {type(value).__name__}")
+
+
+def _ignore(key: str) -> None:
+    """Keys that VW reserves carry no feature, but for one."""
+    if key == "_text":
+        raise ValueError("_text is free text, which has no columns; turn it into numbers or words first")
+    if key == "_slots":
+        raise ValueError("c has _slots: several decisions in one event are not supported")

@@ -1,0 +1,127 @@
+"""Logs by the ending of their file's name: read, write, convert."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from neuralucb.files import write_whole
+from neuralucb.logs.columns import Bad, Chunk, Names
+from neuralucb.logs.dsjson import read_dsjson
+from neuralucb.logs.dsjson_writing import write_dsjson
+from neuralucb.logs.obp import read_npz, write_npz
+from neuralucb.logs.openbandit import read_csv, write_csv
+from neuralucb.logs.parquet import write_parquet
+from neuralucb.logs.parquet_reading import parquet_facts, read_parquet
+
+__all__ = ["Log", "Skipped", "convert", "open_log", "read_chunks", "write_log"]
+
+
+class _Format(NamedTuple):
+    read: Callable[[Path, Bad], Iterator[Chunk]]
+    write: Callable[[Path, Iterable[Chunk]], int]
+    unit: str
+    """what its lines are called"""
+
+
+_DSJSON = _Format(read_dsjson, write_dsjson, "line")
+FORMATS = {
+    ".parquet": _Format(read_parquet, write_parquet, "row"),
+    ".dsjson": _DSJSON,
+    ".json": _DSJSON,
+    ".jsonl": _DSJSON,
+    ".npz": _Format(read_npz, write_npz, "round"),
+    ".csv": _Format(read_csv, write_csv, "line"),
+}
+
+
+class Log(NamedTuple):
+    """A log that can be read again and again, in chunks of bounded size."""
+
+    path: Path
+    names: Names
+    """all features it has"""
+    arms: int
+    """K, one more than the highest arm"""
+    decisions: int
+    """how many, at most: those that cannot be used are only found by reading"""
+    chunks: Callable[[], Iterator[Chunk]]
+    """a fresh pass over the decisions"""
+
+
+class Skipped:
+    """A `bad` that counts and goes on, and keeps the first few reasons."""
+
+    MOST = 20
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[tuple[int, str]] = []
+
+    def __call__(self, line: int, reason: str) -> None:
+        """One more."""
+        self.count += 1
+        if len(self.first) < self.MOST:
+            self.first.append((line, reason))
+
+
+def read_chunks(path: Path, bad: Bad | None = None) -> Iterator[Chunk]:
+    """One pass over a log, features as they are found; a decision that cannot be used raises, or goes to `bad`."""
+    form = _format(path)
+    return form.read(path, bad or _refuse(path, form.unit))
+
+
+def open_log(path: Path, bad: Bad | None = None) -> Log:
+    """The log, with all that must be known before its first chunk. Formats that do not say are read through once."""
+    if _format(path) is FORMATS[".parquet"]:
+        names, arms, decisions = parquet_facts(path)
+    else:
+        names, arms, decisions = Names((), ()), 0, 0
+        for chunk in read_chunks(path, bad):
+            names, decisions = chunk.names, decisions + len(chunk.line)
+            arms = max(arms, int(chunk.arms.max(initial=-1)) + 1)
+    if not decisions:
+        raise ValueError(f"{path} has no decision that can be used.")
+    told = _format(path) is not FORMATS[".parquet"]
+
+    def chunks() -> Iterator[Chunk]:
+        nonlocal told
+        again, told = told, True  # what cannot be used is reported once, not once a pass
+        return read_chunks(path, (lambda line, reason: None) if again and bad is not None else bad)
+
+    return Log(path, names, arms, decisions, chunks)
+
+
+def write_log(path: Path, chunks: Iterable[Chunk]) -> int:
+    """Write the decisions, whole or not at all, in the format of the file's ending; returns how many."""
+    form, count = _format(path), 0
+
+    def write(temporary: Path) -> None:
+        nonlocal count
+        count = form.write(temporary, chunks)
+
+    try:
+        write_whole(path, write)
+    except OSError as problem:
+        raise ValueError(f"{path} cannot be written ({problem.strerror}); name another file.") from None
+    return count
+
+
+def convert(source: Path, target: Path, bad: Bad | None = None) -> int:
+    """The log in another format; returns how many decisions. Memory does not grow with the log, but for .npz."""
+    _format(target)
+    if source.resolve() == target.resolve():
+        raise ValueError(f"{source} cannot be converted into itself; name another file.")
+    return write_log(target, read_chunks(source, bad))
+
+
+def _format(path: Path) -> _Format:
+    if path.suffix.lower() not in FORMATS:
+        raise ValueError(f"a log must end in {', '.join(FORMATS)}, got {path}; the ending says what is in it.")
+    return FORMATS[path.suffix.lower()]
+
+
+def _refuse(path: Path, unit: str) -> Bad:
+    def refuse(line: int, reason: str) -> None:
+        raise ValueError(f"{path} {unit} {line}: {reason}; --skip-bad leaves such decisions out, and counts them.")
+
+    return refuse

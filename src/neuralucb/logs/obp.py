@@ -1,0 +1,178 @@
+"""Open Bandit Pipeline's `bandit_feedback` dictionary, both ways, and as a file: .npz without pickles."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from neuralucb.logs.columns import Bad, Chunk, Names, blank_times, clean, spans, take
+
+__all__ = ["from_obp", "read_npz", "to_obp", "write_npz"]
+
+BATCH = 8192
+REQUIRED = ("n_rounds", "n_actions", "context", "action", "reward", "pscore")
+OPTIONAL = ("action_context", "position", "pi_b", "expected_reward")
+
+
+def from_obp(feedback: Mapping[str, Any], bad: Bad | None = None) -> Iterator[Chunk]:
+    """The decisions of a dictionary, in chunks. What is wrong raises ValueError with the round, or goes to `bad`."""
+    report = bad or _raise
+    rounds, actions = _check(feedback)
+    position, action_context = feedback.get("position"), feedback.get("action_context")
+    k = 0 if action_context is None else action_context.shape[1]
+    names = Names(
+        tuple(f"shared/x{column}" for column in range(feedback["context"].shape[1])),
+        tuple(f"own/x{column}" for column in range(k)),
+    )
+    for first in range(0, rounds, BATCH):
+        rows = slice(first, min(first + BATCH, rounds))
+        n = rows.stop - rows.start
+        line = np.arange(rows.start + 1, rows.stop + 1)
+        own = np.zeros((n * actions, 0)) if action_context is None else np.tile(action_context, (n, 1))
+        reward, pscore = feedback["reward"][rows], feedback["pscore"][rows].astype(np.float64)
+        wrong = np.isnan(reward) | np.isnan(pscore)
+        for row in np.flatnonzero(wrong):
+            report(int(line[row]), "reward or pscore is NaN")
+        chunk = Chunk(
+            names,
+            line,
+            np.full(n, None, dtype=object),
+            blank_times(n),
+            np.full(n, actions, np.int64),
+            np.tile(np.arange(actions, dtype=np.int32), n),
+            feedback["context"][rows],
+            own,
+            feedback["action"][rows].astype(np.int32),
+            reward,
+            pscore,
+            np.ones(n),
+            feedback["pi_b"][rows, :, 0].reshape(-1) if feedback.get("pi_b") is not None else None,
+            None if position is None else position[rows],
+            feedback["expected_reward"][rows].reshape(-1) if "expected_reward" in feedback else None,
+        )
+        yield clean(take(chunk, ~wrong), report)
+
+
+def to_obp(chunks: Iterable[Chunk]) -> dict[str, Any]:
+    """The dictionary that Open Bandit Pipeline's estimators take. It holds the whole log in memory, as they do."""
+    parts = list(chunks)
+    if not parts:
+        raise ValueError("the log has no decision; the dictionary must have at least one.")
+    names, actions = parts[-1].names, max(int(part.arms.max()) + 1 for part in parts)
+    for part in parts:
+        _fits(part, actions)
+    action_context = _action_context(parts, names, actions)
+    feedback: dict[str, Any] = {
+        "n_rounds": sum(len(part.line) for part in parts),
+        "n_actions": actions,
+        "context": np.concatenate([_wide(part.shared, len(names.shared)) for part in parts]).astype(np.float64),
+        "action_context": action_context,
+        "action": np.concatenate([part.arm for part in parts]).astype(np.int64),
+        "position": _joined([part.position for part in parts]),
+        "reward": np.concatenate([part.reward for part in parts]),
+        "pscore": np.concatenate([part.propensity for part in parts]),
+        "pi_b": _joined([_by_arm(part.probabilities, actions) for part in parts]),
+        "expected_reward": _joined([_by_arm(part.expected, actions) for part in parts]),
+    }
+    if feedback["pi_b"] is not None:
+        feedback["pi_b"] = feedback["pi_b"][:, :, None]
+    return {name: value for name, value in feedback.items() if value is not None or name == "position"}
+
+
+def read_npz(path: Path, bad: Bad) -> Iterator[Chunk]:
+    """A dictionary kept as .npz: every key an array, no `position` for None."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            feedback = {name: file[name] for name in file.files}
+    except (OSError, ValueError, BadZipFile, EOFError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else "not plain arrays, or torn"
+        raise ValueError(f"{path} cannot be read: {reason}.") from None
+    for name in ("n_rounds", "n_actions"):
+        if name in feedback:
+            feedback[name] = int(feedback[name])
+    try:
+        yield from from_obp(feedback, bad)
+    except ValueError as problem:
+        raise ValueError(str(problem) if str(path) in str(problem) else f"{path}: {problem}") from None
+
+
+def write_npz(path: Path, chunks: Iterable[Chunk]) -> int:
+    """The dictionary as .npz, which `dict(numpy.load(path))` gives back; a `position` of None is left out."""
+    feedback = {name: value for name, value in to_obp(chunks).items() if value is not None}
+    with path.open("wb") as file:
+        np.savez(file, **feedback)
+    return int(feedback["n_rounds"])
+
+
+def _check(feedback: Mapping[str, Any]) -> tuple[int, int]:
+    missing = [name for name in REQUIRED if name not in feedback]
+    if missing:
+        raise ValueError(f"the dictionary has no {', '.join(missing)}; it has: {', '.join(feedback) or 'nothing'}.")
+    rounds, actions = int(feedback["n_rounds"]), int(feedback["n_actions"])
+    shapes: dict[str, tuple[Any, ...]] = {
+        "context": (rounds, None),
+        "action_context": (actions, None),
+        "action": (rounds,),
+        "position": (rounds,),
+        "reward": (rounds,),
+        "pscore": (rounds,),
+        "pi_b": (rounds, actions, 1),
+        "expected_reward": (rounds, actions),
+    }
+    for name, shape in shapes.items():
+        value: Any = feedback.get(name)
+        if value is None and name in ("position", *OPTIONAL):
+            continue
+        got = np.shape(value)
+        if len(got) != len(shape) or any(want not in (None, is_) for want, is_ in zip(shape, got, strict=True)):
+            words = ", ".join("any" if want is None else str(want) for want in shape)
+            raise ValueError(f"{name} must have shape ({words}), got {got}.")
+    return rounds, actions
+
+
+def _fits(part: Chunk, actions: int) -> None:
+    """Refuse what the dictionary cannot say."""
+    _, owner = spans(part)
+    short = np.flatnonzero(part.counts != actions)
+    for rows, reason in (
+        (short, f"has not all {actions} arms available, and the dictionary has no mask"),
+        (np.flatnonzero(np.isnan(part.propensity)), "was deterministic, and the dictionary has no word for that"),
+        (np.flatnonzero(np.isnan(part.reward)), "has no reward, and the dictionary must have one"),
+        (np.flatnonzero(part.weight != 1), "has a weight, and the dictionary has none"),
+        (owner[part.arms != np.arange(len(part.arms)) % actions][:1], "lists its arms in another order"),
+    ):
+        if len(rows):
+            raise ValueError(f"decision {part.line[rows[0]]} {reason}; keep the log as Parquet.")
+
+
+def _action_context(parts: list[Chunk], names: Names, actions: int) -> np.ndarray | None:
+    if not names.own:
+        return None
+    first = _wide(parts[0].own, len(names.own))[:actions]
+    for part in parts:
+        own = _wide(part.own, len(names.own)).reshape(-1, actions, len(names.own))
+        if not (own == first).all():
+            raise ValueError(
+                "arms have features that change from decision to decision, and the dictionary has one "
+                "action_context for all; keep the log as Parquet."
+            )
+    return first.astype(np.float64)
+
+
+def _wide(values: np.ndarray, width: int) -> np.ndarray:
+    return np.pad(values, ((0, 0), (0, width - values.shape[1])))
+
+
+def _joined(parts: list[np.ndarray | None]) -> np.ndarray | None:
+    kept = [part for part in parts if part is not None]
+    return np.concatenate(kept) if len(kept) == len(parts) else None
+
+
+def _by_arm(values: np.ndarray | None, actions: int) -> np.ndarray | None:
+    return None if values is None or np.isnan(values).any() else values.reshape(-1, actions)
+
+
+def _raise(line: int, reason: str) -> None:
+    raise ValueError(f"round {line}: {reason}.")

@@ -1,0 +1,356 @@
+"""Off-policy evaluation: against the truth, against formulas worked out by hand, and where it must refuse."""
+
+import json
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from neuralucb import build, cli
+from neuralucb.evaluation import FROZEN, METHODS, Rounds, Sums, add, estimates_of, evaluate, overlap_of, replay
+from neuralucb.exploring import floor
+from neuralucb.logs import Log, convert, open_log, recorded, write_log
+from neuralucb.logs.batches import shape_of
+from neuralucb.logs.learning import learn_from
+from neuralucb.policy import Choice, Info, Policy, check_vector, guard
+from neuralucb.rules import draw_arm
+from neuralucb.schedules import read_schedule
+
+ARMS, DIM, LEVEL = 3, 2, 0.9
+TRUTH = np.asarray([0.8, -0.5])
+TARGET = np.asarray([1.5, 0.5])
+
+
+def softmax(scores):
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def fixed_policy():
+    """Arms with probabilities softmax(x · TARGET), whatever it has seen."""
+
+    def select(key, belief, contexts, available):
+        score = jnp.where(available, contexts @ jnp.asarray(TARGET, jnp.float32), -jnp.inf)
+        propensity = jax.nn.softmax(score)
+        zero = jnp.zeros_like(score)
+        return Choice(draw_arm(key, propensity), score, zero, score, zero[0], propensity)
+
+    keep = lambda belief, context, reward: belief  # noqa: E731
+    return guard(
+        Policy(lambda key: (), select, keep, lambda key, belief, history: (belief, Info.nothing())), check_vector(DIM)
+    )
+
+
+POLICY = fixed_policy()
+GRID = np.asarray([[a, b] for a in (-1, 0, 1) for b in (-1, 0, 1)], np.float32)
+
+
+def expected(contexts, bend=0.0):
+    """Linear in the context, or bent: then no linear model is right."""
+    return contexts @ TRUTH + bend * contexts[..., 0] * contexts[..., 1]
+
+
+def world(count, seed, *, logging=0.7, bend=0.0, lie=lambda p: p):
+    """Contexts from a grid, rewards with noise, logged by a softmax policy; `lie` is what is written of its chances."""
+    random = np.random.default_rng(seed)
+    contexts = GRID[random.integers(len(GRID), size=(count, ARMS))]
+    mean = expected(contexts, bend)
+    p = 0.1 / ARMS + 0.9 * softmax(-logging * mean)
+    arm = (p.cumsum(axis=1) > random.random((count, 1))).argmax(axis=1)
+    reward = mean[np.arange(count), arm] + random.normal(size=count) * 0.5
+    return recorded(contexts, arm, reward, lie(p))
+
+
+def in_memory(*chunks):
+    decisions = sum(len(chunk.line) for chunk in chunks)
+    return Log("memory", chunks[-1].names, ARMS, decisions, lambda: iter(chunks))
+
+
+def true_value(bend=0.0):
+    """Of TARGET's policy, over all combinations of contexts."""
+    arms = np.stack([each.ravel() for each in np.meshgrid(*[np.arange(len(GRID))] * ARMS)], axis=1)
+    contexts = GRID[arms]
+    return float((softmax(contexts @ TARGET) * expected(contexts, bend)).sum(axis=1).mean())
+
+
+def coverage(estimates, truth):
+    inside = np.asarray([[one.low <= truth <= one.high for one in row] for row in estimates])
+    value = np.asarray([[one.value for one in row] for row in estimates])
+    bias = np.abs(value.mean(axis=0) - truth) / (value.std(axis=0) / np.sqrt(len(value)))
+    return inside.mean(axis=0), bias
+
+
+def is_covered(share, repetitions):
+    """Within four standard errors of the level."""
+    return np.abs(share - LEVEL) <= 4 * np.sqrt(LEVEL * (1 - LEVEL) / repetitions)
+
+
+REPETITIONS = 200
+
+
+def test_every_estimator_covers_the_truth_as_often_as_it_says_and_wrong_propensities_do_not():
+    truth = true_value()
+
+    def repeat(lie):
+        made = []
+        for seed in range(REPETITIONS):
+            log = in_memory(world(500, seed, lie=lie))
+            made.append(evaluate(log, POLICY, (), level=LEVEL, methods=FROZEN).estimates)
+        return coverage(made, truth)
+
+    share, bias = repeat(lambda p: p)
+    assert is_covered(share, REPETITIONS).all(), dict(zip(FROZEN, share, strict=True))
+    assert (bias < 4).all(), dict(zip(FROZEN, bias, strict=True))
+    share, _ = repeat(lambda p: np.full_like(p, 1 / ARMS))  # the control: propensities that are not true
+    divided = [FROZEN.index(name) for name in ("ips", "snips")]
+    assert not is_covered(share, REPETITIONS)[divided].any()
+
+
+def test_the_doubly_robust_estimator_survives_a_wrong_model_where_the_direct_method_does_not():
+    made = []
+    for seed in range(REPETITIONS):
+        log = in_memory(world(500, seed, bend=1.5))
+        some = evaluate(
+            log, POLICY, (), level=LEVEL, methods=("direct", "doubly-robust", "switch"), switch=1e9
+        ).estimates
+        assert some[1].value == some[2].value  # no weight is that large
+        made.append(some)
+    share, _ = coverage(made, true_value(bend=1.5))
+    assert not is_covered(share[0], REPETITIONS)
+    assert is_covered(share[1], REPETITIONS)
+
+
+def test_switch_is_as_uncertain_as_the_model_it_leaves_the_weights_to():
+    log = in_memory(world(500, 0))
+    direct, all_left, none_left, robust = (
+        evaluate(log, POLICY, (), methods=(method,), switch=at).estimates[0]
+        for method, at in (("direct", 1), ("switch", 0), ("switch", 1e9), ("doubly-robust", 1))
+    )
+    assert_allclose(all_left[1:4], direct[1:4], rtol=1e-9)
+    assert robust.error <= none_left.error < 1.05 * robust.error
+
+    made = [evaluate(in_memory(world(500, seed)), POLICY, (), level=LEVEL, methods=("switch",), switch=1.0).estimates
+            for seed in range(REPETITIONS)]  # fmt: skip
+    assert is_covered(coverage(made, true_value())[0], REPETITIONS).all()
+
+
+def test_replay_covers_the_truth_for_a_policy_that_does_not_learn():
+    truth, p = true_value(), np.asarray([0.2, 0.3, 0.5])
+
+    def repeat(lie):
+        made = []
+        for seed in range(REPETITIONS):
+            random = np.random.default_rng(seed)
+            contexts = GRID[random.integers(len(GRID), size=(1000, ARMS))]
+            arm = random.choice(ARMS, p=p, size=1000)
+            reward = (contexts @ TRUTH)[np.arange(1000), arm] + random.normal(size=1000) * 0.5 + 0.5 * arm
+            log = in_memory(recorded(contexts, arm, reward, np.tile(lie(p), (1000, 1))))
+            end = replay(jax.random.key(seed), POLICY, log, schedule=read_schedule("100000"), level=LEVEL)
+            made.append([end.estimate])
+        return coverage(made, truth + 0.5)[0]
+
+    assert is_covered(repeat(lambda p: p), REPETITIONS).all()
+    assert not is_covered(repeat(lambda p: np.full_like(p, 1 / 3)), REPETITIONS).any()  # the control
+
+
+def test_replay_learns_along_the_log_as_the_policy_would_online():
+    chunk = world(6000, 0, logging=0.0, lie=lambda p: np.full_like(p, 1 / ARMS))
+    bandit = build("lin-ucb", dim=DIM)
+    end = replay(jax.random.key(0), bandit, in_memory(chunk), schedule=read_schedule("50"))
+    best = (GRID[np.stack(np.meshgrid(*[np.arange(9)] * 3), -1).reshape(-1, 3)] @ TRUTH).max(axis=1).mean()
+    assert abs(end.accepted / end.decisions - 1 / ARMS) < 5 * np.sqrt(2 / 9 / 6000)
+    assert end.estimate.value > 0.9 * best
+    assert true_value() < 0.9 * best  # the control: a policy that does not learn stays below
+    assert int(end.belief.rounds) == end.accepted
+
+
+SMALL = Rounds(
+    reward=np.asarray([1.0, 0.0, 1.0, 0.0]),
+    propensity=np.asarray([0.5, 0.25, 0.2, 0.8]),
+    arm=np.asarray([0, 1, 2, 0]),
+    target=np.asarray([[0.6, 0.2, 0.2], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6], [0.4, 0.3, 0.3]]),
+    predicted=np.asarray([[0.5, 0.1, 0.2], [0.3, 0.4, 0.1], [0.1, 0.2, 0.7], [0.6, 0.5, 0.4]]),
+    several=np.ones(4, dtype=bool),
+    stands_for=np.ones(4),
+)
+
+
+def test_estimators_are_the_formulas_of_open_bandit_pipeline():
+    """Worked out by hand: w = 1.2, 3.2, 3, 0.5; direct = 0.36, 0.36, 0.48, 0.51; w(r - r̂) = 0.6, -1.28, 0.9, -0.3."""
+    sums = add(Sums.nothing(), SMALL, switch=3.1)
+    made = {one.method: one for one in estimates_of(sums, FROZEN, level=0.95)}
+    by_round = {
+        "direct": [0.36, 0.36, 0.48, 0.51],
+        "ips": [1.2, 0, 3, 0],
+        "doubly-robust": [0.96, -0.92, 1.38, 0.21],
+        "switch": [0.96, 0.36, 1.38, 0.21],
+    }
+    for method, values in by_round.items():
+        assert_allclose(made[method].value, np.mean(values), rtol=1e-12)
+        assert_allclose(made[method].error, np.std(values) / 2, rtol=1e-12)
+    assert_allclose(made["snips"].value, 4.2 / 7.9, rtol=1e-12)
+    residuals = np.asarray([1.2, 3.2, 3, 0.5]) * (SMALL.reward - 4.2 / 7.9)
+    assert_allclose(made["snips"].error, np.sqrt((residuals**2).sum()) / 7.9, rtol=1e-12)
+    assert_allclose(made["ips"].effective, 7.9**2 / (1.44 + 10.24 + 9 + 0.25), rtol=1e-12)
+    assert_allclose(made["ips"].high - made["ips"].value, 1.959964 * made["ips"].error, rtol=1e-6)
+
+
+def test_sums_are_the_same_in_any_pieces_and_a_weight_of_two_is_two_decisions():
+    whole = add(Sums.nothing(), SMALL, switch=10)
+    halves = Sums.nothing()
+    for part in (slice(0, 1), slice(1, 4)):
+        halves = add(halves, Rounds(*(column[part] for column in SMALL)), switch=10)
+    double = Rounds(*(np.concatenate([column, column]) for column in SMALL))
+    heavy = SMALL._replace(stands_for=np.full(4, 2.0))
+    for method in ("ips", "snips", "direct", "doubly-robust"):
+        one, two = (estimates_of(sums, (method,), level=0.9)[0] for sums in (whole, halves))
+        assert_allclose(one[1:], two[1:], rtol=1e-12)
+        repeated, weighted = (
+            estimates_of(add(Sums.nothing(), rounds, switch=10), (method,), level=0.9)[0] for rounds in (double, heavy)
+        )
+        assert_allclose([repeated.value, weighted.value], one.value, rtol=1e-12)
+        assert_allclose(weighted.error, one.error, rtol=1e-12)  # four decisions, whatever they stand for
+
+
+def test_wrong_propensities_and_little_overlap_are_told_in_words():
+    honest = evaluate(in_memory(world(4000, 1)), POLICY, ()).overlap
+    assert honest.words == ()
+    assert abs(honest.mean_weight - 1) < 4 * honest.mean_weight_error
+    lying = evaluate(in_memory(world(4000, 1, lie=lambda p: np.full_like(p, 1 / ARMS))), POLICY, ()).overlap
+    assert any("must average 1" in word for word in lying.words)
+    narrow = overlap_of(add(Sums.nothing(), SMALL._replace(propensity=np.asarray([0.001, 0.9, 0.9, 0.9])), switch=10))
+    assert any("below 0.01" in word for word in narrow.words)
+    sure = SMALL._replace(propensity=np.asarray([0.5, 1.0, 0.2, 0.8]))
+    assert overlap_of(add(Sums.nothing(), sure, switch=10)).blind == pytest.approx(0.2 / 4)
+
+
+def test_a_deterministic_log_is_not_divided_by():
+    chunk = world(200, 0)
+    sure = chunk._replace(propensity=np.full(200, np.nan))
+    ones = chunk._replace(propensity=np.ones(200))
+    for bad, reason in ((sure, "decision 1 was deterministic"), (ones, "every propensity is 1")):
+        with pytest.raises(ValueError, match=reason):
+            evaluate(in_memory(bad), POLICY, ())
+        made = evaluate(in_memory(bad), POLICY, (), methods=("direct",))
+        assert made.overlap is None
+        assert [one.method for one in made.estimates] == ["direct"]
+    with pytest.raises(ValueError, match="was deterministic"):
+        replay(jax.random.key(0), POLICY, in_memory(sure), schedule=read_schedule("50"))
+
+
+def test_ucb_with_a_floor_makes_a_log_that_tells_its_own_value():
+    """The whole way: a UCB policy with a floor decides, its log is written, and a second policy is valued on it."""
+    bandit = floor(build("lin-ucb", dim=DIM, exploration=0.1), 0.3)
+    belief = bandit.init(jax.random.key(0))
+    contexts = GRID[np.random.default_rng(0).integers(9, size=(3000, ARMS))]
+    with jax.enable_x64(True):
+        ask = jax.jit(jax.vmap(lambda key, x: bandit.select(key, belief, x)))
+        choices = ask(jax.random.split(jax.random.key(1), 3000), contexts)
+    mean = contexts @ TRUTH
+    chunk = recorded(contexts, choices.arm, mean[np.arange(3000), choices.arm], np.asarray(choices.propensity))
+    assert not np.isnan(chunk.propensity).any()
+    truth = (softmax(contexts @ TARGET) * mean).sum(axis=1).mean()
+    made = {one.method: one for one in evaluate(in_memory(chunk), POLICY, ()).estimates}
+    for method in ("ips", "snips", "doubly-robust"):
+        assert abs(made[method].value - truth) < 4 * made[method].error
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_policy_learns_from_a_log_and_is_better_than_the_one_that_logged(tmp_path, shared):
+    random = np.random.default_rng(0)
+    slopes = random.normal(size=(ARMS, DIM))
+    x = random.normal(size=(2000, DIM))
+    contexts = x if shared else GRID[random.integers(9, size=(2000, ARMS))]
+    mean = x @ slopes.T if shared else contexts @ TRUTH
+    arm = random.integers(ARMS, size=2000)
+    rewards = mean[np.arange(2000), arm] + 0.1 * random.normal(size=2000)
+    rewards[::7] = np.nan
+    write_log(tmp_path / "log.parquet", [recorded(contexts, arm, rewards, np.full((2000, ARMS), 1 / ARMS))])
+    log = open_log(tmp_path / "log.parquet")
+    bandit = build("lin-ucb", **shape_of(log), exploration=0.01)
+    learned = learn_from(jax.random.key(0), bandit, log, end=1000)
+    assert int(learned.history.seen) == int((~np.isnan(rewards[:1000])).sum()) == int(learned.belief.rounds)
+    made = evaluate(log, bandit, learned.belief, begin=1000)
+    assert made.without_reward + made.decisions == 1000
+    best = mean[1000:].max(axis=1).mean()
+    for one in made.estimates:
+        assert abs(one.value - best) < 5 * one.error + 0.05 * best
+    assert made.logged.high < made.estimates[1].low
+
+
+def test_a_log_without_features_and_with_masks_is_evaluated(tmp_path):
+    random = np.random.default_rng(0)
+    able = random.random((500, ARMS)) < 0.7
+    able[:, 0] = True
+    p = able / able.sum(axis=1, keepdims=True)
+    arm = (p.cumsum(axis=1) > random.random((500, 1))).argmax(axis=1)
+    chunk = recorded(np.zeros((500, 0), np.float32), arm, (arm == 2).astype(float), p, available=able)
+    write_log(tmp_path / "log.parquet", [chunk])
+    convert(tmp_path / "log.parquet", tmp_path / "log.dsjson")
+    for name in ("log.parquet", "log.dsjson"):
+        log = open_log(tmp_path / name)
+        bandit = build("lin-ucb", **shape_of(log), exploration=0.0)
+        made = evaluate(log, bandit, learn_from(jax.random.key(0), bandit, log).belief)
+        assert_allclose(made.estimates[1].value, able[:, 2].mean(), atol=4 * made.estimates[1].error)
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Runs a command in this process: (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["neuralucb", *map(str, arguments)])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_the_command_leaves_a_table_and_a_figure(command, tmp_path):
+    write_log(tmp_path / "log.parquet", [world(1000, 0)])
+    code, out, _ = command("evaluate", "log.parquet", "--policy", "lin-ucb", "--policy", "uniform", "--out", "here")
+    assert code == 0
+    for word in (*METHODS, "lin-ucb", "uniform", "the log's own", "weights average"):
+        assert word in out
+    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["evaluate-log.md", "evaluate-log.png"]
+
+
+def test_the_command_prints_one_json_object_and_nothing_else(command, tmp_path):
+    write_log(tmp_path / "log.parquet", [world(1000, 0)])
+    code, out, err = command("evaluate", "log.parquet", "--policy", "uniform", "--methods", "ips,direct", "--json")
+    record = json.loads(out)
+    assert (code, err) == (0, "")
+    assert [one["method"] for one in record["evaluations"][0]["estimates"]] == ["ips", "direct"]
+    assert record["evaluations"][0]["decisions"] == 500
+    assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.parquet", "--policy", "lin-ucb"], "none.parquet cannot be read"),
+        (["log.parquet", "--policy", "magic"], "'magic' is not known"),
+        (["log.parquet", "--policy", "oracle"], "must be told expected rewards"),
+        (["log.parquet", "--policy", "lin-ucb", "--set", "width=3"], "a setting of none of lin-ucb"),
+        (["log.parquet", "--policy", "lin-ucb", "--methods", "guess"], "--methods must be among direct"),
+        (["log.parquet", "--policy", "lin-ucb", "--train", "1"], "--train must be at least 0 and below 1"),
+        (["log.parquet", "--policy", "lin-ucb", "--level", "95"], "level must be above 0 and below 1"),
+        (["sure.parquet", "--policy", "lin-ucb"], "was deterministic"),
+    ],
+)
+def test_bad_input_is_a_short_message(command, tmp_path, arguments, message):
+    write_log(tmp_path / "log.parquet", [world(100, 0)])
+    write_log(tmp_path / "sure.parquet", [world(100, 0)._replace(propensity=np.full(100, np.nan))])
+    code, out, err = command("evaluate", *arguments)
+    assert code == 2
+    assert message in " ".join(err.split())
+    assert "Traceback" not in out + err
