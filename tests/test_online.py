@@ -181,6 +181,33 @@ def test_a_bad_mask_is_refused(mask, why):
         bandit().select(contexts(), available=mask)
 
 
+def test_a_decision_without_chance_has_no_propensity_and_a_floor_gives_it_the_exact_one():
+    plain, floored = bandit(), bandit(floor=0.2)
+    rows = contexts()
+    assert plain.select(rows).propensity is None
+    mask = np.array([True, True, True, False])
+    seen = floored.select_many(np.tile(rows[None], (2000, 1, 1)), available=np.tile(mask, (2000, 1)))
+    best = int(np.argmax(np.where(mask, seen[0].score, -np.inf)))
+    for decision in seen:
+        assert decision.propensity == pytest.approx(0.8 * (decision.position == best) + 0.2 / 3, abs=1e-6)
+        assert decision.propensities[3] == 0
+    taken = np.bincount([decision.position for decision in seen], minlength=ARMS) / 2000
+    np.testing.assert_allclose(taken, seen[0].propensities, atol=5 * np.sqrt(0.25 / 2000))
+    assert taken[3] == 0
+    with pytest.raises(ValueError, match="floor must be a probability"):
+        bandit(floor=1.5)
+
+
+def test_propensities_survive(tmp_path):
+    one = bandit(floor=0.1)
+    waiting = one.select(contexts())
+    again = OnlineBandit.load(one.save(tmp_path / "saved"))
+    read = again.explain(waiting.id).decision
+    assert read.propensity == waiting.propensity
+    np.testing.assert_array_equal(read.propensities, waiting.propensities)
+    assert again.settings["floor"] == 0.1
+
+
 def test_pending_decisions_can_be_counted_so_that_a_batch_explores():
     rows = np.tile(contexts()[None], (12, 1, 1))
     for counted, arms in ((False, {1}), (True, {2, 3, 4})):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from neuralucb.settings import Setting
 
 from neuralucb.data_commands import data_app, table1
-from neuralucb.log_commands import evaluate, logs_app
+from neuralucb.log_commands import evaluate, logs_app, train
 from neuralucb.options import (
     AsJson,
     DataFile,
@@ -49,7 +49,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(logs_app, name="logs")
-for command in (table1, reproduce, sweep, resume, theory, coverage, evaluate):
+for command in (table1, reproduce, sweep, resume, theory, coverage, evaluate, train):
     app.command()(command)
 out = Console()
 err = Console(stderr=True)

@@ -38,7 +38,7 @@ def floor(policy: Policy, probability: Number) -> Policy:
         everything = jnp.ones(choice.propensity.shape, dtype=bool)
         return mix(key_floor, choice, everything if available is None else jnp.asarray(available))
 
-    return policy._replace(select=select)
+    return policy._replace(select=select, origin=None)
 
 
 def deterministic(propensity: np.ndarray, arms: np.ndarray) -> np.ndarray:

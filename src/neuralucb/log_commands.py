@@ -1,4 +1,4 @@
-"""The commands about logs: `neuralucb logs convert|check`, and `neuralucb evaluate`."""
+"""The commands about logs: `neuralucb logs convert|check`, `neuralucb evaluate`, `neuralucb train`."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from neuralucb.evaluation import Evaluation
     from neuralucb.logs import Log, Skipped
 
-__all__ = ["evaluate", "logs_app"]
+__all__ = ["evaluate", "logs_app", "train"]
 
 logs_app = typer.Typer(help="Logs of decisions: convert, check.", no_args_is_help=True)
 out = Console()
@@ -122,6 +122,42 @@ def evaluate(
         print(json.dumps(record | {"evaluations": [one.as_json() for one in made]}, allow_nan=False))
     _show(made, where, log, train, level, quiet=as_json)
     _tell_skipped(skipped, log)
+
+
+def train(
+    log: Source,
+    model: Annotated[Path, typer.Option("--out", help="Folder for the model; OnlineBandit.load reads it.")],
+    policy: Annotated[str, typer.Option("--policy", help="An algorithm: see `neuralucb list`.")] = "neural-ucb",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as you like.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of networks and chances.")] = 0,
+    floor: Annotated[
+        float, typer.Option(help="The model's share of decisions by chance, so that its log is useful.")
+    ] = 0,
+    skip_bad: SkipBad = False,
+) -> None:
+    """A bandit that has learned from a log, so that its first live decision is already good."""
+    from neuralucb.algorithms import build
+    from neuralucb.experiments.compiling import keep_compiled
+    from neuralucb.logs import Skipped, open_log
+    from neuralucb.logs.batches import shape_of
+    from neuralucb.online import OnlineBandit
+
+    (values,) = _settings_of([policy], read_set(settings)).values()
+    skipped = Skipped() if skip_bad else None
+    given = open_log(log, skipped)
+    prepare_folder(model)
+    keep_compiled()
+    bandit = OnlineBandit(build(policy, **shape_of(given), **values), seed=seed, floor=floor)
+    with err.status(f"{policy} learns from {log}") if err.is_terminal else nullcontext():
+        lesson = bandit.fit(given)
+    _tell_skipped(skipped, log)
+    if not lesson.promoted:
+        raise ValueError(f"{policy} diverged on {log} and was not written; take a smaller step_size.")
+    bandit.save(model)
+    loss = "" if lesson.loss != lesson.loss else f", loss {lesson.loss:.4g}"
+    out.print(f"{policy} learned from {lesson.observations} rewards{loss}: {model}", highlight=False, soft_wrap=True)
 
 
 def _evaluate(

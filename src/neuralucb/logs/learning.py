@@ -14,7 +14,7 @@ from neuralucb.logs.files import Log
 from neuralucb.policy import Belief, Info, Policy, Slot
 from neuralucb.precision import exact
 
-__all__ = ["Learned", "learn_from"]
+__all__ = ["Learned", "chosen", "learn_from"]
 
 
 class Learned(NamedTuple):
@@ -38,7 +38,7 @@ def learn_from(key: jax.Array, policy: Policy, log: Log, *, begin: int = 0, end:
     rewards: list[np.ndarray] = []
     for batch in batches(log, begin=begin, end=end):
         use = batch.valid & ~np.isnan(batch.reward)
-        contexts, reward = _chosen(batch), np.where(use, batch.reward, 0).astype(np.float32)
+        contexts, reward = chosen(batch), np.where(use, batch.reward, 0).astype(np.float32)
         belief = _observe_all(policy, belief, contexts, reward, use)
         kept.append(jax.tree.map(lambda leaf, use=use: np.asarray(leaf)[use], contexts))
         rewards.append(reward[use])
@@ -61,7 +61,7 @@ def _observe_all(policy: Policy, belief: Belief, contexts: Any, rewards: jax.Arr
     return lax.scan(one, belief, (contexts, rewards, use))[0]
 
 
-def _chosen(batch: Batch) -> Any:
+def chosen(batch: Batch) -> Any:
     """[n, …] the context of the arm chosen in each decision."""
     rows = np.arange(len(batch.arm))
     if batch.own.shape[2] == 0:

@@ -5,19 +5,18 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
-import jax
 import numpy as np
 
 from neuralucb.online import recovery
 from neuralucb.online.arms import ArmId, arm_id
-from neuralucb.online.asking import played, read_request, read_rewards
+from neuralucb.online.asking import read_request, read_rewards
 from neuralucb.online.contexts import shape_of_policy
 from neuralucb.online.deciding import decide, decide_many
 from neuralucb.online.decisions import Decision, Explanation
+from neuralucb.online.fitting import pieces
 from neuralucb.online.health import Health, examine
 from neuralucb.online.journal import Sync
 from neuralucb.online.learning import Background, Lesson, train, warn
@@ -32,9 +31,6 @@ __all__ = ["OnlineBandit"]
 
 LEARNING = ("inline", "background", "manual")
 
-FITTED = 4096
-"""Rows of a log taken at once: others may decide in between."""
-
 
 class OnlineBandit:
     """A policy that decides, takes rewards late and in any order, learns, and loses nothing.
@@ -45,6 +41,7 @@ class OnlineBandit:
     learning       `inline`: the `observe` that makes it due waits for it; `background`: a thread; `manual`: `learn()`
     window         learn from the last so many observations only, and forget the rest, for a world that drifts
     normalize      let the policy see rewards minus their mean, over their deviation; decisions are in your scale
+    floor          choose any available arm, uniformly, with this probability: without chance a log teaches little
     count_pending  count decisions without a reward as if they had brought what was expected: batches then explore
     journal        a folder in which every decision and reward is kept before it is answered; what it holds goes on
     sync           when the journal is forced to the disk: `each`, `interval` (50 ms), `none`
@@ -62,6 +59,7 @@ class OnlineBandit:
         window: int | None = None,
         normalize: bool = False,
         count_pending: bool = False,
+        floor: float = 0.0,
         journal: str | Path | None = None,
         sync: Sync = "interval",
         snapshot_every: int = 20_000,
@@ -72,6 +70,8 @@ class OnlineBandit:
         self._schedule = read_schedule(schedule)
         if any(phase.forgets for phase in self._schedule):
             raise ValueError(f"schedule must not forget (!) here, got {schedule!r}; take window.")
+        if not isinstance(floor, int | float) or not 0 <= floor <= 1:
+            raise ValueError(f"floor must be a probability, from 0 to 1, got {floor!r}; 0.02 explores one in fifty.")
         seed = whole("seed", seed, 0)
         window = None if window is None else whole("window", window, 1)
         snapshot_every = whole("snapshot_every", snapshot_every, 1)
@@ -82,10 +82,11 @@ class OnlineBandit:
         self.policy = policy
         self.settings: dict[str, Any] = {
             "seed": seed, "schedule": str(schedule), "learning": learning, "window": window,
+            "floor": float(floor),
             "normalize": bool(normalize), "count_pending": bool(count_pending), "snapshot_every": snapshot_every,
             "sync": sync,
         }  # fmt: skip
-        self._programs = Programs(policy, seed)
+        self._programs = Programs(policy, seed, float(floor))
         places = policy.origin.shared_by if policy.origin is not None else None
         self._state = State(self._programs, shape, window=window, normalize=bool(normalize), places=places)
         self._lock = threading.RLock()
@@ -127,24 +128,21 @@ class OnlineBandit:
             self._do(Event("reward", {}, {"numbers": np.asarray(numbers, np.int64), "rewards": values}))
         self._after_observing()
 
-    def fit(self, contexts: Any, arms: Any, rewards: Any) -> Lesson:
-        """Start warm, from a log: rows of contexts (n, d), what was played, what it brought; then learn from all.
+    def fit(self, contexts: Any, arms: Any = None, rewards: Any = None) -> Lesson:
+        """Start warm: from a log that `open_log` gave, or from its columns; then learn from all.
 
-        arms  ids, beside shared contexts; numbers of arms, beside contexts (n, K, d); None if contexts are the arms'
+        contexts, arms  (n, d) of what was played, without arms; shared ones beside ids; (n, K, d) beside numbers
         """
-        values = read_rewards(rewards, len(np.atleast_1d(rewards)))
-        chosen = played(self._state.arms, contexts, arms, len(values))
-        for first in range(0, len(values), FITTED):
-            rows = jax.tree.map(lambda leaf, first=first: leaf[first : first + FITTED], (chosen, values))
+        for rows, values in pieces(self._state.arms, contexts, arms, rewards):
             with self._lock:
-                self._do(Event("fit", {}, {**self._state.context_arrays(rows[0]), "rewards": rows[1]}))
+                self._do(Event("fit", {}, {**self._state.context_arrays(rows), "rewards": values}))
         lesson = self.learn()
         self._after_observing()
         return lesson
 
     def expire(self, older_than: float) -> int:
         """Give up on decisions that wait for longer than so many seconds; returns how many."""
-        if not isinstance(older_than, Real) or not older_than >= 0:
+        if not isinstance(older_than, int | float) or not older_than >= 0:
             raise ValueError(f"older_than must be seconds, at least 0, got {older_than!r}.")
         with self._lock:
             numbers = self._state.ledger.older_than(time.time() - older_than)

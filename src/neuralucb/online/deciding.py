@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from neuralucb.exploring import deterministic
 from neuralucb.online.arms import ArmId
 from neuralucb.online.decisions import Decision
 from neuralucb.online.programs import pad_arms
@@ -81,10 +82,13 @@ def _keep(
     mean = np.where(available, choice.mean, -np.inf)
     greedy, rows = mean.argmax(-1).astype(np.int32), np.arange(len(mean))
     greedy = np.where(mean[rows, choice.arm] == mean[rows, greedy], choice.arm, greedy)  # a tie is no exploration
+    chance = choice.propensity[rows, choice.arm].astype(np.float64)
+    chance = np.where(deterministic(chance, available.sum(-1)), np.nan, chance)
     fields = {"first": now.first, "version": now.version, "time": time.time(), "arms": ids}
     arrays: dict[str, np.ndarray] = {
         "chosen": choice.arm, "greedy": greedy, "mean": choice.mean, "width": choice.width, "score": choice.score,
-        "exploration": choice.exploration, **state.context_arrays(picked),
+        "exploration": choice.exploration, "propensity": chance, "propensities": choice.propensity,
+        **state.context_arrays(picked),
     }  # fmt: skip
     for array in arrays.values():
         array.flags.writeable = False  # decisions show the ledger's own
@@ -106,7 +110,8 @@ def _in_your_scale(moments: Moments, choice: Choice) -> Choice:
 
 def _cut(choice: Choice, arms: int) -> Choice:
     """Without the arms that padding added."""
-    return choice._replace(mean=choice.mean[:, :arms], width=choice.width[:, :arms], score=choice.score[:, :arms])
+    by_arm = {name: getattr(choice, name)[:, :arms] for name in ("mean", "width", "score", "propensity")}
+    return choice._replace(**by_arm)
 
 
 def _rows(contexts: Any, arms: Any) -> Any:

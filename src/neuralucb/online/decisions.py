@@ -1,5 +1,6 @@
 """Decisions: what was chosen and why, and the ledger of those that wait for their reward."""
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -8,7 +9,10 @@ import numpy as np
 
 from neuralucb.online.arms import ArmId
 
-__all__ = ["Asked", "Decision", "Explanation", "Ledger"]
+__all__ = ["COLUMNS", "Asked", "Decision", "Explanation", "Ledger"]
+
+BY_ARM = ("mean", "width", "score", "propensities")
+COLUMNS = ("chosen", "greedy", "mean", "width", "score", "exploration", "propensity", "propensities")
 
 REMEMBERED = 1000
 """Decisions that can still be explained after their reward has come."""
@@ -25,6 +29,10 @@ class Decision(NamedTuple):
     mean: np.ndarray
     width: np.ndarray
     score: np.ndarray
+    propensity: float | None
+    """the probability of this choice; None where there was no chance in it: nothing may be divided by that"""
+    propensities: np.ndarray
+    """of every arm"""
     version: int
     """of the belief that chose: how many observations and trainings it had behind it"""
 
@@ -49,8 +57,9 @@ class Explanation(NamedTuple):
         head = f"{decision.id}: arm {decision.arm}, belief {decision.version}, {self.status}"
         head += "" if self.reward is None else f", reward {self.reward:g}"
         why = f"exploration chose it over {self.greedy}" if self.explored else "it also has the highest mean"
-        lines = [f"{head}; {why}", f"{'arm':>12} {'mean':>10} {'width':>10} {'score':>10}"]
-        for arm, *numbers in zip(self.arms, decision.mean, decision.width, decision.score, strict=True):
+        lines = [f"{head}; {why}", f"{'arm':>12} {'mean':>10} {'width':>10} {'score':>10} {'chance':>10}"]
+        columns = decision.mean, decision.width, decision.score, decision.propensities
+        for arm, *numbers in zip(self.arms, *columns, strict=True):
             mark = " <" if arm == decision.arm else ""
             lines.append(f"{arm!s:>12} " + " ".join(f"{number:>10.4g}" for number in numbers) + mark)
         return "\n".join(lines)
@@ -70,6 +79,10 @@ class Asked(NamedTuple):
     width: np.ndarray
     score: np.ndarray
     exploration: np.ndarray
+    propensity: np.ndarray
+    """[B] of the arm chosen; NaN where there was no chance in it"""
+    propensities: np.ndarray
+    """[B, K]"""
     context: tuple[np.ndarray, ...]
     """of the arm chosen: the leaves"""
 
@@ -79,24 +92,25 @@ class Asked(NamedTuple):
 
     def decision(self, row: int, name: str) -> Decision:
         """One of them."""
-        position = int(self.chosen[row])
+        position, chance = int(self.chosen[row]), float(self.propensity[row])
         return Decision(
             f"{name}-{self.first + row}", self.arm(position), position,
-            self.mean[row], self.width[row], self.score[row], self.version,
+            self.mean[row], self.width[row], self.score[row],
+            None if math.isnan(chance) else chance, self.propensities[row], self.version,
         )  # fmt: skip
 
     def alone(self, row: int) -> "Asked":
         """One of them, without the memory of the others."""
         if len(self.chosen) == 1:
             return self
-        columns = (column[row : row + 1].copy() for column in self[4:10])
+        columns = (column[row : row + 1].copy() for column in self[4:12])
         context = tuple(leaf[row : row + 1].copy() for leaf in self.context)
         return Asked._make((self.first + row, self.version, self.time, self.arms, *columns, context))
 
     @property
     def bytes(self) -> int:
         """Memory held."""
-        return sum(column.nbytes for column in (*self[4:10], *self.context))
+        return sum(column.nbytes for column in (*self[4:12], *self.context))
 
 
 class _Place(NamedTuple):
@@ -210,7 +224,7 @@ class Ledger:
         empty = np.zeros(0, np.float32)
         arrays = {
             name: np.concatenate([getattr(asked, name)[row : row + 1].ravel() for asked, row in places] or [empty])
-            for name in ("chosen", "greedy", "mean", "width", "score", "exploration")
+            for name in COLUMNS
         }
         if places:
             arrays |= {f"context.{leaf}": rows for leaf, rows in enumerate(self.contexts(self.pending))}
@@ -222,11 +236,13 @@ class Ledger:
         ledger, start = cls(), 0
         for row, number in enumerate(fields["numbers"]):
             arms, end, one = fields["arms"][row], start + fields["counts"][row], slice(row, row + 1)
-            scores = (arrays[column][None, start:end] for column in ("mean", "width", "score"))
+            columns = (
+                arrays[name][None, start:end] if name in BY_ARM else arrays[name][row : row + 1] for name in COLUMNS
+            )
             context = tuple(arrays[f"context.{leaf}"][one] for leaf in range(leaves))
             ledger.add(Asked._make((
                 number, fields["versions"][row], fields["times"][row], None if arms is None else tuple(arms),
-                arrays["chosen"][one], arrays["greedy"][one], *scores, arrays["exploration"][one], context,
+                *columns, context,
             )))  # fmt: skip
             start = end
         ledger.next = fields["next"]

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax, random
 
+from neuralucb.exploring import floor
 from neuralucb.history import History
 from neuralucb.policy import Belief, Choice, Info, Policy
 
@@ -33,11 +34,11 @@ class _Keys(NamedTuple):
 class Programs:
     """A policy's verbs, compiled; sizes are padded to powers of two, so that few are."""
 
-    def __init__(self, policy: Policy, seed: int) -> None:
+    def __init__(self, policy: Policy, seed: int, share: float) -> None:
         with jax.enable_x64(True):
             self._keys = _Keys(*random.split(random.key(seed), 3))
         self._init = policy.init
-        self._compiled = _compile(Policy(*policy[:4]))
+        self._compiled = _compile(Policy(*policy[:4]), share)
 
     def init(self) -> Belief:
         """What is believed before anything was seen."""
@@ -115,8 +116,9 @@ class Programs:
 
 
 @lru_cache(maxsize=16)
-def _compile(policy: Policy) -> dict[str, Any]:
+def _compile(bare: Policy, share: float) -> dict[str, Any]:
     """The programs of a policy; a second bandit with the same one compiles nothing."""
+    policy = floor(bare, share) if share else bare
 
     def choose(key: Any, number: Any, belief: Belief, contexts: Any, available: Any) -> Choice:
         return policy.select(random.fold_in(key, number), belief, contexts, available)

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralucb.online.arms import Arms
 from neuralucb.online.contexts import Shape
-from neuralucb.online.decisions import Asked, Ledger
+from neuralucb.online.decisions import COLUMNS, Asked, Ledger
 from neuralucb.online.leaves import leaves_of, with_leaves
 from neuralucb.online.observations import Observations
 from neuralucb.online.programs import Programs
@@ -131,7 +131,7 @@ class State:
 
     def _decide(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         arms = None if fields["arms"] is None else tuple(fields["arms"])
-        columns = (arrays[name] for name in ("chosen", "greedy", "mean", "width", "score", "exploration"))
+        columns = (arrays[name] for name in COLUMNS)
         context = tuple(arrays[f"c{leaf}"] for leaf in range(len(self.shape.leaves)))
         self.ledger.add(Asked._make((fields["first"], fields["version"], fields["time"], arms, *columns, context)))
         self.counts["decisions"] += len(arrays["chosen"])
