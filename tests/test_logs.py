@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from neuralucb import cli
+from neuralucb import OnlineBandit, build, cli
 from neuralucb.logs import Skipped, check_log, convert, from_obp, open_log, read_chunks, recorded, to_obp, write_log
 
 BY_DECISION = ("id", "time", "counts", "shared", "arm", "reward", "propensity", "weight")
@@ -588,3 +588,56 @@ def test_memory_does_not_grow_with_the_log(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.3 * peaks[0] + 1e6
+
+
+def chance_log(path, *, shared=False, count=300):
+    """Decisions by chance, whose reward is the first feature of the arm, or of all."""
+    random = np.random.default_rng(0)
+    contexts = random.normal(size=(count, 4) if shared else (count, 3, 4)).astype(np.float32)
+    arms = random.integers(3, size=count)
+    rewards = contexts[:, 0] * (arms - 1) if shared else contexts[np.arange(count), arms, 0]
+    rewards[::50] = np.nan  # never seen
+    write_log(path, [recorded(contexts, arms, rewards, np.full((count, 3), 1 / 3))])
+    return contexts
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("ending", ["parquet", "dsjson"])
+def test_a_bandit_is_trained_from_a_log_and_decides_well_at_once(tmp_path, command, shared, ending):
+    contexts = chance_log(tmp_path / "log.parquet", shared=shared)
+    if ending != "parquet":
+        convert(tmp_path / "log.parquet", tmp_path / f"log.{ending}")
+    settings = ["--set", "regularization=0.1", "--floor", "0.05"]
+    log, model = str(tmp_path / f"log.{ending}"), str(tmp_path / "model")
+    code, out, err = command("train", log, "--policy", "lin-ucb", *settings, "--out", model)
+    assert code == 0, err
+    assert "294 rewards" in out
+    bandit = OnlineBandit.load(model)
+    decisions = bandit.select_many(contexts)
+    best = np.where(contexts[:, 0] > 0, 2, 0) if shared else contexts[:, :, 0].argmax(axis=1)
+    assert np.mean([decision.arm for decision in decisions] == best) > 0.9
+    assert decisions[0].propensity > 0.01
+
+
+def test_training_refuses_what_it_cannot_use(tmp_path, command):
+    chance_log(tmp_path / "log.parquet")
+    good = str(tmp_path / "log.parquet")
+    for arguments, reason in (
+        ([str(tmp_path / "none.parquet"), "--out", str(tmp_path / "m")], "none.parquet"),
+        ([good, "--policy", "nothing", "--out", str(tmp_path / "m")], "not known"),
+        ([good, "--policy", "oracle", "--out", str(tmp_path / "m")], "expected rewards"),
+        ([good, "--policy", "lin-ucb", "--floor", "2", "--out", str(tmp_path / "m")], "floor must be"),
+        (
+            [good, "--set", "step_size=1e9", "--set", "width=8", "--set", "steps=20", "--out", str(tmp_path / "m")],
+            "diverged",
+        ),
+    ):
+        code, _, err = command("train", *arguments)
+        assert code == 2, err
+        assert reason in err
+    empty = recorded(np.ones((3, 2, 2)), np.zeros(3, int), np.full(3, np.nan), np.full((3, 2), 0.5))
+    write_log(tmp_path / "empty.parquet", [empty])
+    with pytest.raises(ValueError, match="no reward to learn from"):
+        OnlineBandit(build("lin-ucb", dim=2)).fit(open_log(tmp_path / "empty.parquet"))
+    with pytest.raises(ValueError, match="3.*4|4.*3"):
+        OnlineBandit(build("lin-ucb", dim=3)).fit(open_log(tmp_path / "log.parquet"))
