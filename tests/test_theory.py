@@ -202,7 +202,7 @@ def test_estimate_is_within_its_error_of_the_truth():
 def test_what_does_not_fit_into_memory_is_estimated(monkeypatch):
     x, told = sphere(300, 5), []
     truth = theory.effective_dimension(tangent_kernel(x, depth=2), regularization=1.0)
-    monkeypatch.setattr("neuralucb.theory.dimension.available_bytes", lambda: 1000)
+    monkeypatch.setattr("neuralucb.theory.dimension.host_bytes", lambda: 1000)
     found = theory.effective_dimension_of(x, depth=2, regularization=1.0, progress=lambda *at: told.append(at))
     assert 0 < found.error < 0.02 * truth
     assert abs(found.value - truth) < 4 * found.error
@@ -493,7 +493,7 @@ def test_a_row_of_zeros_is_noticed():
 def test_a_report_that_does_not_fit_into_memory_estimates_and_says_so(monkeypatch):
     exact = theory.analyse(planned("h1", dim=5, rounds=60))
     for module in ("report", "dimension"):
-        monkeypatch.setattr(f"neuralucb.theory.{module}.available_bytes", lambda: 1000)
+        monkeypatch.setattr(f"neuralucb.theory.{module}.host_bytes", lambda: 1000)
     report = theory.analyse(planned("h1", dim=5, rounds=60))
     assert abs(report.effective_dimension - exact.effective_dimension) < 4 * report.effective_dimension_error
     assert report.bound is None
