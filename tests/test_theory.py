@@ -390,12 +390,10 @@ def test_conditions_are_those_of_the_lemmas():
 
 
 @pytest.mark.usefixtures("wide")
-def test_confidence_is_that_of_the_algorithms():
-    shape = {"ridge": 1.0, "width": 20, "depth": 2, "step_size": 0.01, "steps": 100}
-    of_algorithm_1 = theory.theoretical(Assumptions(), **shape)(jnp.int32(100), jnp.float64(30))
-    radius = theory.self_normalised(Assumptions(), ridge=1.0)(jnp.int32(100), jnp.float64(30))
-    assert_allclose(radius, math.sqrt(30 - 2 * math.log(0.1)) + 1)
-    assert of_algorithm_1 > 1e6 > radius
+def test_self_normalised_radius_is_that_of_neural_ucb_0():
+    assumed = Assumptions(noise_bound=0.5, failure=0.05, norm=3.0)
+    radius = theory.self_normalised(assumed, ridge=2.5)(jnp.int32(100), jnp.float64(30))
+    assert_allclose(radius, 0.5 * math.sqrt(30 - 2 * math.log(0.05)) + math.sqrt(2.5) * 3)
 
 
 @pytest.mark.parametrize(
