@@ -272,6 +272,13 @@ def test_rows_without_noise_leave_the_noise_bound_as_it_is():
     assert not any("ν is" in note for note in theory.analyse(planned(problem, rounds=8, depth=2)).notes)
 
 
+def test_a_bound_that_may_always_fail_is_left_out():
+    report = theory.analyse(planned("h1", dim=5, failure=1.0))
+    assert report.bound is None
+    assert report.norm > 0
+    assert any("no bound: failure must be between 0 and 1" in note for note in report.notes)
+
+
 def test_a_bound_that_is_not_proved_says_so():
     low, enough = (theory.analyse(planned("h1", dim=5, regularization=lam)) for lam in (0.01, 1.0))
     assert low.bound is not None

@@ -53,7 +53,10 @@ def theorem_1(effective_dimension: float, assumed: Assumptions, over: Horizon, *
     with D = d̃ log(1 + TK/λ) = log det(I + H/λ). It is meant for a width m and a λ beyond `conditions`.
     Departures: the printed "+ +" is one +; the constant printed here as C_2 is the C_3 of γ_t, and called so.
     """
-    return _regret(effective_dimension, assumed, over, steps, doubt=-2 * math.log(_checked(assumed, over).failure)) + 1
+    failure = _checked(assumed, over).failure
+    if failure == 1:
+        raise ValueError("failure must be between 0 and 1, got 1.0: a bound that may always fail says nothing.")
+    return _regret(effective_dimension, assumed, over, steps, doubt=-2 * math.log(failure)) + 1
 
 
 def corollary_1(effective_dimension: float, assumed: Assumptions, over: Horizon, *, steps: float) -> float:
@@ -162,7 +165,7 @@ def _checked(assumed: Assumptions, over: Horizon) -> _Known:
             raise ValueError(f"{name} must be at least {least} and finite, got {value}.")
     check_regularization(over.regularization)
     known = _Known(*(float(value) for value in (*assumed[:3], assumed.constants[2])))
-    if not 0 < known.failure < 1:
+    if not 0 < known.failure <= 1:
         raise ValueError(f"failure must be between 0 and 1, got {known.failure}.")
     for name, number in (("noise_bound", known.noise), ("norm", known.norm), ("constants[2]", known.constant)):
         if not 0 <= number < math.inf:
