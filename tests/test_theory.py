@@ -405,7 +405,10 @@ def test_self_normalised_radius_is_that_of_neural_ucb_0():
         (lambda: tangent_kernel(np.full((2, 2), np.nan), depth=2), "finite, got NaN or infinity in row 0"),
         (lambda: tangent_kernel(np.ones((2, 2)), np.ones((2, 3)), depth=2), "others must be contexts of the same"),
         (lambda: tangent_kernel(Slot(np.ones((2, 2)), np.ones(3)), depth=2), "an arm for each of the 2 rows"),
-        (lambda: theory.effective_dimension(np.eye(3), regularization=0), "regularization must be positive, got 0"),
+        (
+            lambda: theory.effective_dimension(np.eye(3), regularization=0),
+            "regularization must be positive and finite, got 0",
+        ),
         (lambda: theory.effective_dimension(np.ones((2, 3)), regularization=1), "square matrix in float64"),
         (lambda: theory.dimensions_over_rounds(np.eye(3), arms=2, regularization=1), "arms must divide the 3"),
         (lambda: theory.rkhs_norm_squared(np.eye(3), np.ones(2)), "a reward for each of the 3 contexts"),
