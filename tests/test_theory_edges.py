@@ -73,6 +73,16 @@ def test_report_of_a_singular_kernel_has_no_norm_and_no_bound(seed):
     assert report.effective_dimension > 0
 
 
+def test_report_of_a_kernel_that_stays_singular_without_its_repeats_has_no_norm():
+    for seed in range(4):
+        x, y = sphere(5, 3, seed), np.arange(10) % 2
+        problem = labelled(np.concatenate([x, -x, x]), np.concatenate([y, y[:5]]), scaling="none")
+        report = theory.analyse(planned(problem, rounds=15, depth=2, regularization=1.0))
+        assert report.repeated == 10
+        assert (report.norm, report.bound) == (None, None)
+        assert any("S cannot be computed: kernel must be regular" in note for note in report.notes)
+
+
 def test_regularization_below_rounding_is_refused():
     twice = tangent_kernel(np.repeat(sphere(30, 4), 2, axis=0), depth=2)
     for regularization in (1e-14, 1e-16, 1e-20, 1e-300):
