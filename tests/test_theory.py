@@ -202,7 +202,7 @@ def test_estimate_is_within_its_error_of_the_truth():
 def test_what_does_not_fit_into_memory_is_estimated(monkeypatch):
     x, told = sphere(300, 5), []
     truth = theory.effective_dimension(tangent_kernel(x, depth=2), regularization=1.0)
-    monkeypatch.setattr("neuralucb.theory.dimension.available_bytes", lambda: 1000)
+    monkeypatch.setattr("neuralucb.theory.dimension.host_bytes", lambda: 1000)
     found = theory.effective_dimension_of(x, depth=2, regularization=1.0, progress=lambda *at: told.append(at))
     assert 0 < found.error < 0.02 * truth
     assert abs(found.value - truth) < 4 * found.error
@@ -390,12 +390,10 @@ def test_conditions_are_those_of_the_lemmas():
 
 
 @pytest.mark.usefixtures("wide")
-def test_confidence_is_that_of_the_algorithms():
-    shape = {"ridge": 1.0, "width": 20, "depth": 2, "step_size": 0.01, "steps": 100}
-    of_algorithm_1 = theory.theoretical(Assumptions(), **shape)(jnp.int32(100), jnp.float64(30))
-    radius = theory.self_normalised(Assumptions(), ridge=1.0)(jnp.int32(100), jnp.float64(30))
-    assert_allclose(radius, math.sqrt(30 - 2 * math.log(0.1)) + 1)
-    assert of_algorithm_1 > 1e6 > radius
+def test_self_normalised_radius_is_that_of_neural_ucb_0():
+    assumed = Assumptions(noise_bound=0.5, failure=0.05, norm=3.0)
+    radius = theory.self_normalised(assumed, ridge=2.5)(jnp.int32(100), jnp.float64(30))
+    assert_allclose(radius, 0.5 * math.sqrt(30 - 2 * math.log(0.05)) + math.sqrt(2.5) * 3)
 
 
 @pytest.mark.parametrize(
@@ -407,7 +405,10 @@ def test_confidence_is_that_of_the_algorithms():
         (lambda: tangent_kernel(np.full((2, 2), np.nan), depth=2), "finite, got NaN or infinity in row 0"),
         (lambda: tangent_kernel(np.ones((2, 2)), np.ones((2, 3)), depth=2), "others must be contexts of the same"),
         (lambda: tangent_kernel(Slot(np.ones((2, 2)), np.ones(3)), depth=2), "an arm for each of the 2 rows"),
-        (lambda: theory.effective_dimension(np.eye(3), regularization=0), "regularization must be positive, got 0"),
+        (
+            lambda: theory.effective_dimension(np.eye(3), regularization=0),
+            "regularization must be positive and finite, got 0",
+        ),
         (lambda: theory.effective_dimension(np.ones((2, 3)), regularization=1), "square matrix in float64"),
         (lambda: theory.dimensions_over_rounds(np.eye(3), arms=2, regularization=1), "arms must divide the 3"),
         (lambda: theory.rkhs_norm_squared(np.eye(3), np.ones(2)), "a reward for each of the 3 contexts"),
@@ -493,7 +494,7 @@ def test_a_row_of_zeros_is_noticed():
 def test_a_report_that_does_not_fit_into_memory_estimates_and_says_so(monkeypatch):
     exact = theory.analyse(planned("h1", dim=5, rounds=60))
     for module in ("report", "dimension"):
-        monkeypatch.setattr(f"neuralucb.theory.{module}.available_bytes", lambda: 1000)
+        monkeypatch.setattr(f"neuralucb.theory.{module}.host_bytes", lambda: 1000)
     report = theory.analyse(planned("h1", dim=5, rounds=60))
     assert abs(report.effective_dimension - exact.effective_dimension) < 4 * report.effective_dimension_error
     assert report.bound is None

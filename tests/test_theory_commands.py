@@ -68,6 +68,26 @@ def test_coverage_tells_shares_for_every_kind_of_scale_and_design(call, tmp_path
     assert (tmp_path / "here" / "coverage-h1.png").stat().st_size > 10_000
 
 
+def test_coverage_of_runs_that_diverge_is_told_with_nulls(call, tmp_path):
+    wild = ["--set", "step_size=1e9", "--set", "regularization=1e-12", "--set", "width=4", "--set", "dim=3"]
+    code, out, _ = call("coverage", "h1", *SMALL, *NETWORK[2:], *wild, "--json", "--out", "here")
+    record = json.loads(out)
+    assert code == 0
+    assert all(one["diverged"] == 2 for one in record["results"])
+    assert record["results"][0]["scale_for_90_percent"]["random"] is None
+    assert record["results"][2]["scale_at_end"] is None
+    assert (tmp_path / "here" / "coverage-h1.png").stat().st_size > 10_000
+
+
+def test_theory_of_a_regularization_below_rounding_is_drawn_without_a_dimension(call, tmp_path):
+    arguments = ["theory", "iris", "--seeds", "1", "--rounds", "150", "--schedule", "100", "--regularization", "1e-17"]
+    code, out, _ = call(*arguments, *NETWORK, "--out", "here", "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert (record["effective_dimension"], record["bound"]) == (None, None)
+    assert (tmp_path / "here" / "theory-iris.png").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -5,21 +5,26 @@ from pathlib import Path
 
 import jax
 
-__all__ = ["available_bytes", "require_memory"]
+__all__ = ["available_bytes", "host_bytes", "require_memory"]
 
 
-def require_memory(needed: int, *, what: str, cure: str) -> None:
-    """Raise ValueError if `what` needs more bytes than the device has left."""
-    have = available_bytes()
+def require_memory(needed: int, *, what: str, cure: str, host: bool = False) -> None:
+    """Raise ValueError if `what` needs more bytes than the device has left, or the machine, for NumPy's arrays."""
+    have = host_bytes() if host else available_bytes()
     if needed > have:
         raise ValueError(f"{what} needs {needed / 1e9:.1f} GB and {have / 1e9:.1f} GB are free; {cure}.")
 
 
 def available_bytes() -> int:
-    """Bytes that the default device can still take: free ones of a GPU, available ones of the machine, or its limit."""
+    """Bytes that the default device can still take: free ones of a GPU, or those of the machine."""
     statistics = jax.devices()[0].memory_stats() if jax.default_backend() != "cpu" else None
     if statistics:
         return int(statistics["bytes_limit"] - statistics["bytes_in_use"])
+    return host_bytes()
+
+
+def host_bytes() -> int:
+    """Bytes that arrays of the machine itself can still take, whatever the device: available ones, or its limit."""
     pages = os.sysconf("SC_PAGE_SIZE")
     return min([pages * os.sysconf("SC_PHYS_PAGES"), *_available_in_proc(), *_limit_of_container()])
 

@@ -158,7 +158,7 @@ def _measure(planned: Any, progress: "Progress | None") -> "Coverage":
 def _coverage_json(
     problem: str, rounds: int, seeds: int, plans: Mapping[Any, Any], measured: "Mapping[tuple[str, str], Coverage]"
 ) -> dict[str, Any]:
-    import math
+    from neuralucb.theory.checks import finite_or_none
 
     results = []
     for (confidence, design), found in measured.items():
@@ -169,10 +169,9 @@ def _coverage_json(
                 "confidence": confidence,
                 "design": design,
                 "coverage": {"chosen": float(share[0]), "random": float(share[1])},
-                "scale_at_end": float(found.scale[:, -1].mean()),
+                "scale_at_end": finite_or_none(found.scale[:, -1].mean()),
                 "scale_for_90_percent": {
-                    arm: float(scale) if math.isfinite(scale) else None
-                    for arm, scale in zip(("chosen", "random"), needed, strict=True)
+                    arm: finite_or_none(scale) for arm, scale in zip(("chosen", "random"), needed, strict=True)
                 },
                 "diverged": int(found.diverged.sum()),
                 "settings": {**point.algorithm, **point.problem},

@@ -4,8 +4,12 @@ import math
 from typing import NamedTuple
 
 from neuralucb.confidence import Assumptions
+from neuralucb.theory.checks import check_regularization
 
 __all__ = ["Conditions", "Horizon", "conditions", "corollary_1", "least_steps", "theorem_1"]
+
+LARGEST = 709.0
+"""The largest power of e in float64; what lies beyond is infinite."""
 
 
 class Horizon(NamedTuple):
@@ -32,7 +36,7 @@ class Conditions(NamedTuple):
     width_for_training: float
     """Lemma 5.2: the m with m = T⁷λ⁻⁷L²¹(log m)³"""
     width_for_start: float
-    """Lemma 5.2: λ^(-1/2) L^(-3/2) (log(TKL²/δ))^(3/2)"""
+    """Lemma 5.2, corrected: λ^(1/2) L^(-3/2) (log(TKL²/δ))^(3/2)"""
     width_for_regret: float
     """Lemma 5.4: T⁶K⁶L⁶ (log(TKL²/δ))^(3/2)"""
     step_size: float
@@ -46,13 +50,13 @@ def theorem_1(effective_dimension: float, assumed: Assumptions, over: Horizon, *
 
         R_T ≤ 3√T sqrt(D + 2) · [ν sqrt(D + 2 - 2 log δ) + (λ + C_3 TL)(1 - λ/(TL))^(J/2) sqrt(T/λ) + 2√λ S] + 1
 
-    with D = d̃ log(1 + TK/λ) = log det(I + H/λ). It is meant for a width m beyond `conditions`.
+    with D = d̃ log(1 + TK/λ) = log det(I + H/λ). It is meant for a width m and a λ beyond `conditions`.
     Departures: the printed "+ +" is one +; the constant printed here as C_2 is the C_3 of γ_t, and called so.
     """
-    nu, delta = float(assumed.noise_bound), float(assumed.failure)
-    if not 0 < delta < 1:
-        raise ValueError(f"failure must be between 0 and 1, got {delta}.")
-    return _regret(effective_dimension, assumed, over, steps, nu=nu, doubt=-2 * math.log(delta)) + 1
+    failure = _checked(assumed, over).failure
+    if failure == 1:
+        raise ValueError("failure must be between 0 and 1, got 1.0: a bound that may always fail says nothing.")
+    return _regret(effective_dimension, assumed, over, steps, doubt=-2 * math.log(failure)) + 1
 
 
 def corollary_1(effective_dimension: float, assumed: Assumptions, over: Horizon, *, steps: float) -> float:
@@ -61,8 +65,8 @@ def corollary_1(effective_dimension: float, assumed: Assumptions, over: Horizon,
     Its proof uses R_T ≤ T, which needs 0 ≤ h ≤ 1; h1 and h2 of the experiments go beyond.
     Departures: as in Theorem 1.
     """
-    nu = float(assumed.noise_bound)
-    return _regret(effective_dimension, assumed, over, steps, nu=nu, doubt=2 * math.log(over.rounds)) + 2
+    _checked(assumed, over)
+    return _regret(effective_dimension, assumed, over, steps, doubt=2 * math.log(over.rounds)) + 2
 
 
 def least_steps(assumed: Assumptions, over: Horizon) -> int:
@@ -72,72 +76,98 @@ def least_steps(assumed: Assumptions, over: Horizon) -> int:
 
     Departure: the printed logarithm is upside down, which would make J negative.
     """
-    _check(over)
-    lam, s = over.regularization, float(assumed.norm)
-    if not s > 0:
-        raise ValueError(f"norm must be positive, got {s}; with S = 0 no number of steps is enough.")
-    layers = over.rounds * over.depth
-    excess = math.log(math.sqrt(over.rounds) * (lam + float(assumed.constants[2]) * layers) / (lam * s))
-    return max(0, math.ceil(2 * layers / lam * excess))
+    known, lam, layers = _checked(assumed, over), over.regularization, over.rounds * over.depth
+    if not known.norm > 0:
+        raise ValueError(f"norm must be positive, got {known.norm}; with S = 0 no number of steps is enough.")
+    excess = math.log(over.rounds) / 2 + math.log(lam + known.constant * layers) - math.log(lam) - math.log(known.norm)
+    steps = 2 * layers / lam * max(0.0, excess)
+    if not steps < math.inf:
+        raise ValueError(f"regularization must be larger, got {lam:g}: the steps that it asks for have no end.")
+    return math.ceil(steps)
 
 
 def conditions(assumed: Assumptions, over: Horizon, *, width: int, smallest_eigenvalue: float) -> Conditions:
     """What Theorem 1 and its lemmas ask of m, η and λ, every unnamed constant taken as 1.
 
     width  m, at which the largest step size is told; `smallest_eigenvalue` is λ_0, and 0 makes the width infinite.
-    Departure: the theorem says poly(…) for m; these are the polynomials of its lemmas.
+    What is beyond float64 is infinite.
+    Departures: the theorem says poly(…) for m; these are the polynomials of its lemmas. Lemma 5.2 prints λ^(-1/2) in
+    its second width; what its proof uses, 2 sqrt(t/(mλ)) ≥ m^(-3/2) L^(-3/2) (log(TKL²/δ))^(3/2), gives λ^(1/2).
     """
-    T, K, L, lam = over
-    delta, s = float(assumed.failure), float(assumed.norm)
-    of_kernel = math.inf
-    if smallest_eigenvalue > 0:
-        of_kernel = (T * K) ** 4 * L**6 * math.log((T * K) ** 2 * L / delta) / smallest_eigenvalue**4
-    doubt = math.log(T * K * L**2 / delta) ** 1.5
-    of_training = _self_consistent((T / lam) ** 7 * L**21)
-    of_start, of_regret = doubt / (math.sqrt(lam) * L**1.5), (T * K * L) ** 6 * doubt
-    return Conditions(
-        max(of_kernel, of_training, of_start, of_regret),
-        of_kernel,
-        of_training,
-        of_start,
-        of_regret,
-        1 / (width * T * L + width * lam),
-        max(1.0, s**-2 if s > 0 else math.inf),
+    known, (T, K, L, lam) = _checked(assumed, over), over
+    if width < 1:
+        raise ValueError(f"width must be at least 1, got {width}.")
+    if not 0 <= smallest_eigenvalue < math.inf:
+        raise ValueError(f"smallest_eigenvalue must be at least 0 and finite, got {smallest_eigenvalue}.")
+    log_lambda_0 = math.log(smallest_eigenvalue) if smallest_eigenvalue > 0 else -math.inf
+    log_delta, log_layers = math.log(known.failure), math.log(L)
+    of_kernel = 4 * math.log(T * K) + 6 * log_layers + math.log(2 * math.log(T * K) + log_layers - log_delta)
+    doubt = 1.5 * math.log(math.log(T * K) + 2 * log_layers - log_delta)
+    widths = (
+        _exp(of_kernel - 4 * log_lambda_0),
+        _self_consistent(7 * (math.log(T) - math.log(lam)) + 21 * log_layers),
+        _exp(doubt + math.log(lam) / 2 - 1.5 * log_layers),
+        _exp(doubt + 6 * math.log(T * K * L)),
     )
+    least = _exp(-2 * math.log(known.norm)) if known.norm > 0 else math.inf
+    return Conditions(max(widths), *widths, 1 / (width * T * L + width * lam), max(1.0, least))
 
 
-def _regret(
-    effective_dimension: float, assumed: Assumptions, over: Horizon, steps: float, *, nu: float, doubt: float
-) -> float:
+class _Known(NamedTuple):
+    """What is assumed, as plain numbers."""
+
+    noise: float
+    failure: float
+    norm: float
+    constant: float
+    """C_3, the one of the bounds"""
+
+
+def _regret(effective_dimension: float, assumed: Assumptions, over: Horizon, steps: float, *, doubt: float) -> float:
     """All of either bound but its last number."""
-    _check(over)
-    lam, T, layers = over.regularization, over.rounds, over.rounds * over.depth
+    known, lam, T, layers = _checked(assumed, over), over.regularization, over.rounds, over.rounds * over.depth
     if lam > layers:
         raise ValueError(
             f"regularization must be at most rounds · depth = {layers}, or 1 - λ/(TL) is negative, got {lam:g}."
         )
-    if steps < 0:
+    if not steps >= 0:
         raise ValueError(f"steps must be at least 0, got {steps}.")
+    if not 0 <= effective_dimension < math.inf:
+        raise ValueError(f"effective_dimension must be at least 0 and finite, got {effective_dimension}.")
     information = effective_dimension * over.log_contexts + 2
-    optimisation = (lam + float(assumed.constants[2]) * layers) * (1 - lam / layers) ** (steps / 2) * math.sqrt(T / lam)
-    scale = nu * math.sqrt(information + doubt) + optimisation + 2 * math.sqrt(lam) * float(assumed.norm)
+    whole = math.log(lam + known.constant * layers) + (math.log(T) - math.log(lam)) / 2
+    kept = (
+        math.log1p(-lam / layers) if lam < layers else -math.inf
+    )  # log1p: 1 - λ/(TL) of a tiny λ would have no digits
+    optimisation = _exp(whole + (steps / 2 * kept if steps else 0.0))
+    scale = known.noise * math.sqrt(information + doubt) + optimisation + 2 * math.sqrt(lam) * known.norm
     return 3 * math.sqrt(T) * math.sqrt(information) * scale
 
 
-def _self_consistent(factor: float) -> float:
+def _self_consistent(log_factor: float) -> float:
     """The largest m with m = factor · (log m)³; 1 where every m beyond 1 is enough."""
-    log_factor = math.log(factor)
     log_m = max(1000.0, 2 * log_factor)  # from above: the smaller root, where there is one, must not catch it
     for _ in range(200):
         log_m = log_factor + 3 * math.log(log_m)
         if log_m <= 1:
             return 1.0
-    return math.exp(log_m) if log_m < 700 else math.inf
+    return _exp(log_m)
 
 
-def _check(over: Horizon) -> None:
-    for name, value in (("rounds", over.rounds), ("arms", over.arms), ("depth", over.depth)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}.")
-    if not over.regularization > 0:
-        raise ValueError(f"regularization must be positive, got {over.regularization}.")
+def _exp(logarithm: float) -> float:
+    return math.exp(logarithm) if logarithm < LARGEST else math.inf
+
+
+def _checked(assumed: Assumptions, over: Horizon) -> _Known:
+    """What is assumed, where it and the horizon are numbers that the analysis allows."""
+    for name, value, least in (("rounds", over.rounds, 1), ("arms", over.arms, 1), ("depth", over.depth, 2)):
+        if not least <= value < math.inf:
+            raise ValueError(f"{name} must be at least {least} and finite, got {value}.")
+    check_regularization(over.regularization)
+    known = _Known(*(float(value) for value in (*assumed[:3], assumed.constants[2])))
+    if not 0 < known.failure <= 1:
+        raise ValueError(f"failure must be between 0 and 1, got {known.failure}.")
+    for name, number in (("noise_bound", known.noise), ("norm", known.norm), ("constants[2]", known.constant)):
+        if not 0 <= number < math.inf:
+            raise ValueError(f"{name} must be at least 0 and finite, got {number}.")
+    return known

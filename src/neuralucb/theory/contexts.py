@@ -48,8 +48,17 @@ def directions(contexts: Any, *, name: str = "contexts") -> Directions:
         raise ValueError(f"{name} must have an arm for each of the {len(rows)} rows, got shape {arm.shape}.")
     if not np.isfinite(rows).all():
         raise ValueError(f"{name} must be finite, got NaN or infinity in row {np.argwhere(~np.isfinite(rows))[0][0]}.")
-    norm = np.linalg.norm(rows, axis=1)
-    return Directions(rows / np.where(norm > 0, norm, 1)[:, None], norm, arm)
+    largest = np.abs(rows).max(axis=1)
+    scaled = rows / np.where(largest > 0, largest, 1)[:, None]  # squares of very large or small numbers have no place
+    length = np.linalg.norm(scaled, axis=1)
+    with np.errstate(over="ignore"):
+        norm = largest * length
+    if not np.isfinite(norm).all():
+        row = int(np.flatnonzero(~np.isfinite(norm))[0])
+        raise ValueError(
+            f"{name} must have norms within float64, got one beyond in row {row}; scale the contexts down."
+        )
+    return Directions(scaled / np.where(length > 0, length, 1)[:, None], norm, arm)
 
 
 def angles(a: Directions, b: Directions) -> tuple[np.ndarray, np.ndarray]:

@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralucb.memory import available_bytes
-from neuralucb.theory.cholesky import factor_in_place, log_dets
+from neuralucb.memory import host_bytes
+from neuralucb.theory.checks import check_kernel, check_regularization
+from neuralucb.theory.cholesky import factor_in_place, is_singular, log_dets
 from neuralucb.theory.contexts import directions
 from neuralucb.theory.kernel import kernel_product, tangent_kernel
 from neuralucb.theory.lanczos import Estimate, estimate_log_det
-from neuralucb.theory.pieces import Progress
+from neuralucb.theory.pieces import Progress, part
 
 __all__ = [
     "EffectiveDimension",
@@ -40,9 +41,9 @@ def effective_dimension(kernel: np.ndarray, *, regularization: float) -> float:
     Departure: none in the formula. The diagonal of H is (L + 1)/2 for contexts of norm 1, so that the paper's d̃ ≤ d̂
     does not cover its own kernel.
     """
-    _check(kernel, regularization)
-    factor = factor_in_place(_plus_identity(kernel.copy(), regularization))
-    return float(log_dets(factor)[-1] / math.log1p(len(kernel) / regularization))
+    check_kernel(kernel)
+    check_regularization(regularization)
+    return float(_log_dets(kernel.copy(), regularization)[-1] / math.log1p(len(kernel) / regularization))
 
 
 def dimension_from_eigenvalues(eigenvalues: np.ndarray, *, regularization: float) -> float:
@@ -50,8 +51,12 @@ def dimension_from_eigenvalues(eigenvalues: np.ndarray, *, regularization: float
 
     An eigenvalue that rounding left below 0 counts as 0.
     """
-    if not regularization > 0:
-        raise ValueError(f"regularization must be positive, got {regularization}.")
+    check_regularization(regularization)
+    if np.ndim(eigenvalues) != 1 or not len(eigenvalues) or not np.isfinite(eigenvalues).all():
+        raise ValueError(
+            f"eigenvalues must be a row of finite numbers, one or more, got shape {np.shape(eigenvalues)}; "
+            "take those of `numpy.linalg.eigvalsh`."
+        )
     logs = np.log1p(np.maximum(eigenvalues, 0) / regularization)
     return float(logs.sum() / math.log1p(len(eigenvalues) / regularization))
 
@@ -63,10 +68,11 @@ def dimensions_over_rounds(
 
     kernel  of T·arms contexts in the order in which they came; overwritten.
     """
-    _check(kernel, regularization)
+    check_kernel(kernel)
+    check_regularization(regularization)
     if arms < 1 or len(kernel) % arms:
         raise ValueError(f"arms must divide the {len(kernel)} contexts of the kernel, got {arms}.")
-    whole = log_dets(factor_in_place(_plus_identity(kernel, regularization), progress))[arms - 1 :: arms]
+    whole = _log_dets(kernel, regularization, progress)[arms - 1 :: arms]
     counts = arms * np.arange(1, len(whole) + 1)
     return whole / np.log1p(counts / regularization)
 
@@ -86,13 +92,12 @@ def effective_dimension_of(
     """
     known = directions(contexts)
     size = len(known)
-    if not regularization > 0:
-        raise ValueError(f"regularization must be positive, got {regularization}.")
+    check_regularization(regularization)
     scale = math.log1p(size / regularization)
-    if ROOM * 8 * size**2 <= available_bytes():
-        kernel = tangent_kernel(known, depth=depth, initialization=initialization)
-        factor = factor_in_place(_plus_identity(kernel, regularization), progress)
-        return EffectiveDimension(float(log_dets(factor)[-1] / scale), 0.0)
+    if ROOM * 8 * size**2 <= host_bytes():
+        made, factored = part(progress, 0, of=2), part(progress, 1, of=2)
+        kernel = tangent_kernel(known, depth=depth, initialization=initialization, progress=made)
+        return EffectiveDimension(float(_log_dets(kernel, regularization, factored)[-1] / scale), 0.0)
     found: Estimate = estimate_log_det(
         kernel_product(known, depth=depth, initialization=initialization),
         size,
@@ -102,15 +107,19 @@ def effective_dimension_of(
     return EffectiveDimension(found.value / scale, found.error / scale)
 
 
-def _plus_identity(kernel: np.ndarray, regularization: float) -> np.ndarray:
-    """I + H/λ, in H's own memory."""
-    kernel /= regularization
+def _log_dets(kernel: np.ndarray, regularization: float, progress: Progress | None = None) -> np.ndarray:
+    """log det(I + H/λ) of the first 1, 2, …, n contexts, in H's own memory; refused where λ is lost in rounding."""
+    largest = float(np.diagonal(kernel).max())
+    with np.errstate(over="ignore"):
+        kernel /= regularization
     kernel[np.diag_indices_from(kernel)] += 1
-    return kernel
-
-
-def _check(kernel: np.ndarray, regularization: float) -> None:
-    if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1] or kernel.dtype != np.float64:
-        raise ValueError(f"kernel must be a square matrix in float64, got {kernel.dtype} of shape {kernel.shape}.")
-    if not regularization > 0:
-        raise ValueError(f"regularization must be positive, got {regularization}; d̃ divides H by it.")
+    diagonal = np.diagonal(kernel).copy()
+    try:
+        if np.isfinite(diagonal).all() and not is_singular(factor_in_place(kernel, progress), diagonal):
+            return log_dets(kernel)
+    except ValueError:
+        pass  # not positive definite to working precision: the same cause, met earlier
+    raise ValueError(
+        f"regularization must be above what rounding leaves of {len(kernel)} contexts' eigenvalues, up to "
+        f"{largest:.3g} on the diagonal, got {regularization:g}; take a larger λ, or contexts that differ more."
+    )

@@ -103,6 +103,9 @@ def _over_rounds(axis: Any, report: Report) -> None:
     if not report.rounds.size:
         _nothing(axis, f"d̃ = {report.effective_dimension:.1f} ± {report.effective_dimension_error:.1f}")
         return
+    if np.isnan(report.dimensions).any():
+        _nothing(axis, "λ is lost in rounding")
+        return
     axis.plot(report.rounds, report.dimensions, color=style_of(0)[0], marker="." if len(report.rounds) < 3 else None)
     axis.set_xlim(0, max(report.rounds[-1], 2))
     axis.set_ylim(0, 1.08 * report.dimensions.max())
@@ -115,6 +118,9 @@ def _over_regularization(axis: Any, report: Report) -> None:
     lambdas, found = report.dimensions_by_regularization()
     if not found.size:
         _nothing(axis, "H does not fit into memory")
+        return
+    if np.isnan(report.effective_dimension):
+        _nothing(axis, "λ is lost in rounding")
         return
     axis.loglog(lambdas, found, color=style_of(0)[0])
     axis.plot(report.over.regularization, report.effective_dimension, "o", color=style_of(1)[0], markersize=5)

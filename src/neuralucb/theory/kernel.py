@@ -1,5 +1,7 @@
 """The neural tangent kernel of an infinitely wide network (Zhou et al. 2020, Definition 1), in closed form for ReLU."""
 
+import math
+import sys
 from collections.abc import Callable
 from threading import Lock
 from typing import Any
@@ -42,8 +44,11 @@ def tangent_kernel(
     a = directions(contexts)
     b = None if others is None else _matching(directions(others, name="others"), a)
     _check(depth, initialization)
+    _check_scale(a, a if b is None else b, depth)
     shape = len(a), len(a if b is None else b)
-    require_memory(8 * shape[0] * shape[1], what=f"a kernel matrix of {shape[0]} × {shape[1]}", cure="take fewer")
+    require_memory(
+        8 * shape[0] * shape[1], what=f"a kernel matrix of {shape[0]} × {shape[1]}", cure="take fewer", host=True
+    )
     matrix = np.empty(shape)
 
     def fill(tile: tuple[slice, slice]) -> None:
@@ -62,6 +67,7 @@ def kernel_product(
     """V [n, k] -> H V, without the matrix: each tile is computed, used and forgotten."""
     known = directions(contexts)
     _check(depth, initialization)
+    _check_scale(known, known, depth)
     lock = Lock()
 
     def multiply(vectors: np.ndarray) -> np.ndarray:
@@ -113,6 +119,21 @@ def _matching(others: Directions, contexts: Directions) -> Directions:
             f"{'none' if contexts.arm is None else 'arms'}."
         )
     return others
+
+
+def _check_scale(a: Directions, b: Directions, depth: int) -> None:
+    """H grows with the product of two norms: neither may it overflow, nor a context vanish that is not 0."""
+    largest = float(a.norm.max()), float(b.norm.max())
+    least = tuple(float(known.norm.min(where=known.norm > 0, initial=1.0)) for known in (a, b))
+    for pair, lost, word in (
+        (largest, math.prod(largest) * depth == math.inf, "down"),
+        (least, math.prod(least) < sys.float_info.min, "up"),
+    ):
+        if lost:
+            raise ValueError(
+                f"contexts must have norms whose products are within float64, got {pair[0]:.3g} and {pair[1]:.3g}; "
+                f"scale them {word}, and λ with the square of that."
+            )
 
 
 def _check(depth: int, initialization: str) -> None:

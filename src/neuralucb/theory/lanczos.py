@@ -9,18 +9,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neuralucb.theory.checks import check_regularization
 from neuralucb.theory.pieces import Progress
 
 __all__ = ["Estimate", "estimate_log_det"]
 
 RANK = 256
 """Columns of the Nyström part; a quarter of the contexts if they are few."""
-PROBES = 16
+PROBES = 32
+"""More cost little beside the tiles of H, but n · 24 numbers of memory each."""
 STEPS = 24
 
 
 class Estimate(NamedTuple):
-    """A number and its standard error."""
+    """A number and one standard error: about one estimate in three is further off, one in twenty by twice as much."""
 
     value: float
     error: float
@@ -42,10 +44,11 @@ def estimate_log_det(
     UΛUᵀ is Nyström's approximation of H from its product with 256 random directions: it takes the large eigenvalues
     out of what is left to chance. θ_k and τ_k are the eigenvalues and the first entries of the eigenvectors of the
     tridiagonal matrix to which Lanczos's method, begun at z/√n, reduces M.
-    The error is the standard error over 16 probes, and beside it what the last quarter of the steps still changed.
+    The error is the standard error over 32 probes, and beside it what the last quarter of the steps still changed.
 
     multiply  V [n, k] -> H V; it is called 25 times.
     """
+    check_regularization(regularization)
     rng = np.random.default_rng(seed)
     steps = min(STEPS, size)
     tick = (lambda done: None) if progress is None else (lambda done: progress(done, steps + 1))
@@ -72,6 +75,8 @@ def _nystrom(multiply: Callable[[np.ndarray], np.ndarray], random: np.ndarray) -
     """U and Λ of HΩ(ΩᵀHΩ)⁻¹(HΩ)ᵀ, with a shift against rounding that is taken off again."""
     directions = np.linalg.qr(random)[0]
     product = multiply(directions)
+    if not product.any():
+        return directions, np.zeros(directions.shape[1])  # contexts that are all 0
     shift = math.sqrt(len(random)) * np.finfo(np.float64).eps * float(np.linalg.norm(product))
     product += shift * directions
     middle = directions.T @ product

@@ -5,11 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from neuralucb.theory.cholesky import factor_in_place, solve_lower
+from neuralucb.theory.checks import check_kernel, check_rewards
+from neuralucb.theory.cholesky import factor_in_place, is_singular, solve_lower
 from neuralucb.theory.contexts import parallel_pair
 from neuralucb.theory.pieces import Progress
 
 __all__ = ["norm_bound", "require_regular", "rkhs_norm_squared", "smallest_eigenvalue", "squared_norms"]
+
+SINGULAR = (
+    "kernel must be regular, and is singular to working precision, so that hᵀH⁻¹h would be noise; `parallel_pair` "
+    "finds contexts of one direction, of which to keep one. With L = 2, more than d pairs of opposite ones do the same."
+)
 
 
 def smallest_eigenvalue(kernel: np.ndarray) -> float:
@@ -17,6 +23,7 @@ def smallest_eigenvalue(kernel: np.ndarray) -> float:
 
     Below n · 2.2e-16 times the largest it is noise, and ValueError says so.
     """
+    check_kernel(kernel)
     values = np.linalg.eigvalsh(kernel)
     if values[0] <= rounding(values):
         raise ValueError(
@@ -34,19 +41,26 @@ def rounding(eigenvalues: np.ndarray) -> float:
 def rkhs_norm_squared(kernel: np.ndarray, expected: np.ndarray) -> float:
     """hᵀH⁻¹h, the squared norm of the simplest function of the kernel's space that takes the values h on the contexts.
 
-    Remark 4.8: at most ‖h‖² in that space, where h belongs to it. H must be regular: see `require_regular`.
+    Remark 4.8: at most ‖h‖² in that space, where h belongs to it. H must be regular: one that is not is refused, and
+    `require_regular` names contexts that make it so.
     """
     return float(squared_norms(kernel.copy(), expected)[-1])
 
 
 def squared_norms(kernel: np.ndarray, expected: np.ndarray, progress: Progress | None = None) -> np.ndarray:
-    """hᵀH⁻¹h of the first 1, 2, …, n contexts, all from one Cholesky factor; the kernel is overwritten."""
-    h = np.asarray(expected, dtype=np.float64)
-    if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1] or kernel.dtype != np.float64:
-        raise ValueError(f"kernel must be a square matrix in float64, got {kernel.dtype} of shape {kernel.shape}.")
-    if h.shape != (len(kernel),):
-        raise ValueError(f"expected must have a reward for each of the {len(kernel)} contexts, got shape {h.shape}.")
-    return np.cumsum(solve_lower(factor_in_place(kernel, progress), h) ** 2)
+    """hᵀH⁻¹h of the first 1, 2, …, n contexts, all from one Cholesky factor; the kernel is overwritten.
+
+    A kernel that is singular to working precision raises ValueError, whether or not it happens to have a factor.
+    """
+    check_kernel(kernel)
+    h, diagonal = check_rewards(expected, len(kernel)), np.diagonal(kernel).copy()
+    try:
+        factor = factor_in_place(kernel, progress)
+    except ValueError:
+        raise ValueError(SINGULAR) from None
+    if is_singular(factor, diagonal):
+        raise ValueError(SINGULAR)
+    return np.cumsum(solve_lower(factor, h) ** 2)
 
 
 def norm_bound(kernel: np.ndarray, expected: np.ndarray) -> float:

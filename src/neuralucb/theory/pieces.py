@@ -6,7 +6,7 @@ from typing import TypeAlias, TypeVar
 
 from neuralucb.experiments.program import cores
 
-__all__ = ["Meter", "Progress", "spread"]
+__all__ = ["Meter", "Progress", "part", "spread"]
 
 Piece = TypeVar("Piece")
 
@@ -28,3 +28,10 @@ def spread(work: Callable[[Piece], None], pieces: Sequence[Piece], progress: Pro
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def part(progress: Progress | None, index: int, *, of: int) -> Progress | None:
+    """The progress of one stage of several, told as progress of all of them; every stage counts alike."""
+    if progress is None:
+        return None
+    return lambda done, whole: progress(index * whole + done, of * whole)

@@ -9,14 +9,16 @@ import numpy as np
 from neuralucb.confidence import Assumptions
 from neuralucb.experiments.results import Result
 from neuralucb.experiments.running import Plan
-from neuralucb.memory import available_bytes
+from neuralucb.memory import host_bytes
 from neuralucb.policy import Slot
 from neuralucb.simulation import draw_rounds
 from neuralucb.theory.bounds import Conditions, Horizon, conditions, corollary_1, least_steps, theorem_1
+from neuralucb.theory.checks import finite_or_none
 from neuralucb.theory.contexts import Directions, directions, distinct
 from neuralucb.theory.dimension import dimension_from_eigenvalues, dimensions_over_rounds, effective_dimension_of
 from neuralucb.theory.kernel import LIMITS, tangent_kernel
 from neuralucb.theory.norm import rounding, squared_norms
+from neuralucb.theory.notes import noise_of, not_proved, unlike_the_paper
 from neuralucb.theory.pieces import Meter
 
 __all__ = ["Report", "analyse"]
@@ -25,8 +27,8 @@ POINTS = 60
 """of the curves over rounds"""
 LAMBDAS = np.logspace(-3, 3, 25)
 """for d̃ against λ"""
-UNIT = 1e-5
-"""What float32 makes of a norm of 1."""
+AGREE = 1e-6
+"""Relative: what d̃ by Cholesky and by eigenvalues may differ without a word."""
 ROOM = 2.25
 """Bytes beside each other when all is exact, over those of the matrix."""
 
@@ -89,20 +91,20 @@ class Report(NamedTuple):
             "regularization": self.over.regularization,
             "kernel": "H" if self.initialization == "gaussian" else "H̃",
             "seed": self.seed,
-            "effective_dimension": self.effective_dimension,
+            "effective_dimension": finite_or_none(self.effective_dimension),
             "effective_dimension_error": self.effective_dimension_error,
             "lambda_0": self.lambda_0,
             "S": self.norm,
-            "bound": self.bound,
-            "expected_bound": self.expected_bound,
+            "bound": finite_or_none(self.bound),
+            "expected_bound": finite_or_none(self.expected_bound),
             "steps": self.steps,
-            "measured_regret": float(measured.final_regret.mean()),
-            "measured_regret_of_seed": float(of_seed[self.seed]),
+            "measured_regret": finite_or_none(measured.final_regret.mean()),
+            "measured_regret_of_seed": finite_or_none(of_seed[self.seed]),
             "largest_reward": self.largest_reward,
             "repeated_contexts": self.repeated,
             "conditions": None
             if self.conditions is None
-            else {name: _or_none(value) for name, value in self.conditions._asdict().items()},
+            else {name: finite_or_none(value) for name, value in self.conditions._asdict().items()},
             "notes": list(self.notes),
             "measured": measured.as_json(),
         }
@@ -113,7 +115,8 @@ def analyse(plan: Plan, meter: Meter = lambda what: None) -> Report:
 
     Contexts of one direction, such as a row of a data set that comes twice, make H singular. d̃ counts them all, as
     Definition 2 does; λ_0 is then 0; S is taken over the first of each direction, where rewards agree (h(cx) = c h(x),
-    as every network without biases has it), and is infinite where they do not.
+    as every network without biases has it), and is infinite where they do not. Where H of those is singular to working
+    precision all the same, S, J and the bound are None.
     """
     ((point,),) = plan.points.values()
     problem, seed = plan.problem.make(**point.problem), plan.seeds[0]
@@ -122,13 +125,14 @@ def analyse(plan: Plan, meter: Meter = lambda what: None) -> Report:
     drawn = draw_rounds(jax.random.key(seed), problem, rounds=plan.rounds)
     known, h = directions(_flat(drawn.contexts)), np.asarray(drawn.expected, np.float64).ravel()
     initialization = settings["initialization"] if settings["initialization"] in LIMITS else "gaussian"
-    notes = _unlike_the_paper(settings, problem.shared, known, h)
+    notes = unlike_the_paper(settings, problem.shared, known, h)
+    noise, louder = noise_of(settings, point.problem, np.asarray(drawn.noise))
     common: dict[str, Any] = {"depth": over.depth, "initialization": initialization}
     about = Report(
         plan.problem.name, seed, over, problem.dim, settings["width"], initialization, math.nan, 0.0,
         None, None, None, None, None, None, 0, float(h.max()), (), None, np.zeros(0), np.zeros(0), np.zeros(0),
     )  # fmt: skip
-    if ROOM * 8 * len(known) ** 2 > available_bytes():
+    if ROOM * 8 * len(known) ** 2 > host_bytes():
         found = effective_dimension_of(known, regularization=over.regularization, progress=meter("d̃"), **common)
         note = f"H of {len(known)} contexts does not fit into memory: d̃ is {'an estimate' if found.error else 'exact'}"
         return about._replace(
@@ -138,22 +142,42 @@ def analyse(plan: Plan, meter: Meter = lambda what: None) -> Report:
         )
     kernel = tangent_kernel(known, progress=meter("kernel"), **common)
     first = distinct(known)
-    meter("eigenvalues")
+    done = meter("eigenvalues")
     values = np.linalg.eigvalsh(kernel)
-    of_rounds = dimensions_over_rounds(
-        kernel.copy(), arms=over.arms, regularization=over.regularization, progress=meter("d̃")
-    )
+    if done is not None:
+        done(1, 1)
+    of_rounds, more = _dimensions(kernel.copy(), values, over, meter)
     about = about._replace(
         effective_dimension=float(of_rounds[-1]),
         repeated=int((first != np.arange(len(first))).sum() + (known.norm == 0).sum()),
         eigenvalues=values[::-1],
     )
-    norms, more = _norms(kernel, known, h, first, meter)
     regular = about.repeated == 0 and values[0] > rounding(values)
-    if not regular and not about.repeated:
-        more.append(f"H is singular to working precision (smallest eigenvalue {values[0]:.2g}), though no two parallel")
     about = about._replace(lambda_0=float(values[0]) if regular else 0.0)
-    return _with_bounds(about, settings, of_rounds, norms, (*notes, *more))
+    norms, of_norms = np.full(len(h), np.inf), [
+        f"H is singular to working precision (smallest eigenvalue {values[0]:.2g}), though no two contexts have one "
+        "direction: S and the bound are left out"
+    ]  # fmt: skip
+    if regular or about.repeated:
+        norms, of_norms = _norms(kernel, known, h, first, meter)
+    constants = tuple(settings[f"constant_{i}"] for i in (1, 2, 3))
+    assumed = Assumptions(noise, settings["failure"], 0.0, constants)
+    return _with_bounds(about, assumed, of_rounds, norms, (*notes, *louder, *more, *of_norms))
+
+
+def _dimensions(kernel: np.ndarray, values: np.ndarray, over: Horizon, meter: Meter) -> tuple[np.ndarray, list[str]]:
+    """d̃ after every round, by Cholesky, compared at the end with that of the eigenvalues; NaN where rounding has it."""
+    try:
+        found = dimensions_over_rounds(kernel, arms=over.arms, regularization=over.regularization, progress=meter("d̃"))
+    except ValueError as problem:
+        return np.full(over.rounds, np.nan), [f"d̃ and the bound are left out: {str(problem).rstrip('.')}"]
+    other = dimension_from_eigenvalues(values, regularization=over.regularization)
+    if math.isclose(found[-1], other, rel_tol=AGREE):
+        return found, []
+    return found, [
+        f"d̃ is {found[-1]:.8g} by Cholesky and {other:.8g} by eigenvalues: beside so small a λ, "
+        f"{over.regularization:g}, only the digits that they share are right"
+    ]
 
 
 def _norms(
@@ -187,18 +211,16 @@ def _norms(
 
 
 def _with_bounds(
-    about: Report, settings: dict[str, Any], of_rounds: np.ndarray, norms: np.ndarray, notes: tuple[str, ...]
+    about: Report, assumed: Assumptions, of_rounds: np.ndarray, norms: np.ndarray, notes: tuple[str, ...]
 ) -> Report:
     """The report with S, J, the bounds at the end and on the way, and what they ask for."""
     over = about.over
     at = np.unique(np.linspace(1, over.rounds, min(POINTS, over.rounds)).astype(int))
     sizes = np.sqrt(2 * norms[over.arms * at - 1])
-    constants = tuple(settings[f"constant_{i}"] for i in (1, 2, 3))
-    assumed = Assumptions(settings["noise_bound"], settings["failure"], 0.0, constants)
     bounds = np.full(len(at), np.nan)
     told = (*notes,)
     for index, (t, size) in enumerate(zip(at, sizes, strict=True)):
-        if 0 < size < math.inf:
+        if 0 < size < math.inf and not math.isnan(of_rounds[t - 1]):
             then, until = assumed._replace(norm=float(size)), over._replace(rounds=int(t))
             try:
                 bounds[index] = theorem_1(of_rounds[t - 1], then, until, steps=least_steps(then, until))
@@ -208,40 +230,20 @@ def _with_bounds(
     if not math.isfinite(sizes[-1]):
         return about
     final = assumed._replace(norm=float(sizes[-1]))
-    about = about._replace(
-        norm=float(sizes[-1]),
-        conditions=conditions(final, over, width=about.width, smallest_eigenvalue=about.lambda_0 or 0.0),
-    )
+    asked = conditions(final, over, width=about.width, smallest_eigenvalue=about.lambda_0 or 0.0)
+    about = about._replace(norm=float(sizes[-1]), conditions=asked)
     if math.isnan(bounds[-1]):
         return about
     steps = least_steps(final, over)
     return about._replace(
+        notes=(*told, *not_proved(asked, over)),
         steps=steps,
         bound=float(bounds[-1]),
         expected_bound=corollary_1(float(of_rounds[-1]), final, over, steps=steps),
     )
 
 
-def _unlike_the_paper(settings: dict[str, Any], shared: bool, known: Directions, h: np.ndarray) -> list[str]:
-    """Where the network that is played, or the problem, is not the one that the theory is about."""
-    usual = {"scaling": "tangent", "biases": False} | ({"encoding": "disjoint"} if shared else {})
-    other = [f"{name}={settings[name]}" for name, value in usual.items() if settings[name] != value]
-    if settings["initialization"] not in LIMITS:
-        other.append(f"initialization={settings['initialization']}")
-    notes = [f"H is that of the paper's network; the one played has {', '.join(other)}"] if other else []
-    if np.abs(known.norm - 1).max() > UNIT or h.min() < 0 or h.max() > 1:
-        notes.append(
-            "the bound is stated for contexts of norm 1 and rewards between 0 and 1; here norms are "
-            f"{known.norm.min():.2g} to {known.norm.max():.2g} and rewards {h.min():.2g} to {h.max():.2g}"
-        )
-    return notes
-
-
 def _flat(contexts: Any) -> Any:
     """Contexts of all rounds and arms in one row, in the order in which they came."""
     flat = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:]), contexts)
     return Slot(*flat) if isinstance(contexts, Slot) else flat
-
-
-def _or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
