@@ -5,13 +5,29 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["Bad", "Chunk", "Dense", "Names", "blank_times", "clean", "dense", "faults", "spans", "take"]
+__all__ = [
+    "MOST_ARMS",
+    "Bad",
+    "Chunk",
+    "Dense",
+    "Names",
+    "blank_times",
+    "clean",
+    "dense",
+    "faults",
+    "spans",
+    "take",
+    "whole",
+]
 
 Bad: TypeAlias = Callable[[int, str], None]
 """line or row of the file, what is wrong with it; raises, or counts and goes on"""
 
 TOLERANCE = 1e-3
 """How far probabilities may be from adding to 1, and from the logged one: tools round them."""
+
+MOST_ARMS = 1 << 16
+"""Arms in a log: larger numbers are identifiers, and a policy would make room for every number below them."""
 
 
 class Names(NamedTuple):
@@ -103,7 +119,8 @@ def faults(chunk: Chunk) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
     _, owner = spans(chunk)
     count = len(chunk.counts)
     yield chunk.counts < 1, lambda row: "there is no arm to choose from"
-    yield _any(owner, chunk.arms < 0, count), lambda row: "an arm is below 0"
+    outside = (chunk.arms < 0) | (chunk.arms >= MOST_ARMS)
+    yield _any(owner, outside, count), lambda row: f"an arm is not in 0 to {MOST_ARMS - 1}; number arms from 0"
     yield _repeated(chunk, owner), lambda row: "an arm is listed twice"
     chosen = owner[chunk.arms == chunk.arm[owner]]
     yield (
@@ -120,6 +137,10 @@ def faults(chunk: Chunk) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
     for values, who in ((chunk.shared, None), (chunk.own, owner)):
         wrong = ~np.isfinite(values).all(axis=1)
         yield wrong if who is None else _any(who, wrong, count), lambda row: "a feature is NaN or infinite"
+    for each, name in ((chunk.probabilities, "probabilities"), (chunk.expected, "expected rewards")):
+        if each is not None:
+            some = _any(owner, np.isnan(each), count) & _any(owner, ~np.isnan(each), count)
+            yield some, lambda row, name=name: f"some {name} are NaN; give all of a decision, or none"  # type: ignore[misc]
     if chunk.probabilities is not None and count:
         yield from _probability_faults(chunk, owner)
 
@@ -160,6 +181,17 @@ def dense(chunk: Chunk, names: Names, *, arms: int) -> Dense:
     own = np.zeros((n, arms, len(names.own)), np.float32)
     own[owner, chunk.arms, : chunk.own.shape[1]] = chunk.own
     return Dense(shared, own, available)
+
+
+def whole(values: np.ndarray, dtype: type[np.signedinteger] = np.int32) -> tuple[np.ndarray, np.ndarray]:
+    """The values as whole numbers of a type, and which it cannot hold (fractions, NaN, too large): these become 0."""
+    limits = np.iinfo(dtype)
+    if values.dtype.kind in "iu":
+        wrong = (values < limits.min) | (values > limits.max)
+    else:
+        below = -float(limits.min)  # 2³¹ or 2⁶³: a float has no 2⁶³ - 1
+        wrong = ~((values >= -below) & (values < below) & (values == np.floor(values)))
+    return np.where(wrong, 0, values).astype(dtype), wrong
 
 
 def blank_times(count: int) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Open Bandit Pipeline's `bandit_feedback` dictionary, both ways, and as a file: .npz without pickles."""
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -7,23 +8,23 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from neuralucb.logs.columns import Bad, Chunk, Names, blank_times, clean, spans, take
+from neuralucb.logs.columns import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, spans, take, whole
 
 __all__ = ["from_obp", "read_npz", "to_obp", "write_npz"]
 
 BATCH = 8192
 REQUIRED = ("n_rounds", "n_actions", "context", "action", "reward", "pscore")
-OPTIONAL = ("action_context", "position", "pi_b", "expected_reward")
+OPTIONAL = ("position", "action_context", "pi_b", "expected_reward")
 
 
 def from_obp(feedback: Mapping[str, Any], bad: Bad | None = None) -> Iterator[Chunk]:
     """The decisions of a dictionary, in chunks. What is wrong raises ValueError with the round, or goes to `bad`."""
     report = bad or _raise
-    rounds, actions = _check(feedback)
-    position, action_context = feedback.get("position"), feedback.get("action_context")
+    rounds, actions, arrays = _check(feedback)
+    position, action_context, pi_b, expected = (arrays.get(name) for name in OPTIONAL)
     k = 0 if action_context is None else action_context.shape[1]
     names = Names(
-        tuple(f"shared/x{column}" for column in range(feedback["context"].shape[1])),
+        tuple(f"shared/x{column}" for column in range(arrays["context"].shape[1])),
         tuple(f"own/x{column}" for column in range(k)),
     )
     for first in range(0, rounds, BATCH):
@@ -31,10 +32,19 @@ def from_obp(feedback: Mapping[str, Any], bad: Bad | None = None) -> Iterator[Ch
         n = rows.stop - rows.start
         line = np.arange(rows.start + 1, rows.stop + 1)
         own = np.zeros((n * actions, 0)) if action_context is None else np.tile(action_context, (n, 1))
-        reward, pscore = feedback["reward"][rows], feedback["pscore"][rows].astype(np.float64)
-        wrong = np.isnan(reward) | np.isnan(pscore)
-        for row in np.flatnonzero(wrong):
-            report(int(line[row]), "reward or pscore is NaN")
+        reward, pscore = arrays["reward"][rows], arrays["pscore"][rows].astype(np.float64)
+        arm, odd = whole(arrays["action"][rows])
+        none = np.zeros(n, dtype=bool)
+        wrong = np.zeros(n, dtype=bool)
+        for mask, reason in (
+            (np.isnan(reward) | np.isnan(pscore), "reward or pscore is NaN"),
+            (odd, "action must be a whole number of 32 bits"),
+            (none if pi_b is None else np.isnan(pi_b[rows]).any(axis=(1, 2)), "pi_b has NaN"),
+            (none if expected is None else np.isnan(expected[rows]).any(axis=1), "expected_reward has NaN"),
+        ):
+            for row in np.flatnonzero(mask & ~wrong):
+                report(int(line[row]), reason)
+            wrong |= mask
         chunk = Chunk(
             names,
             line,
@@ -42,15 +52,15 @@ def from_obp(feedback: Mapping[str, Any], bad: Bad | None = None) -> Iterator[Ch
             blank_times(n),
             np.full(n, actions, np.int64),
             np.tile(np.arange(actions, dtype=np.int32), n),
-            feedback["context"][rows],
+            arrays["context"][rows],
             own,
-            feedback["action"][rows].astype(np.int32),
+            arm,
             reward,
             pscore,
             np.ones(n),
-            feedback["pi_b"][rows, :, 0].reshape(-1) if feedback.get("pi_b") is not None else None,
+            None if pi_b is None else pi_b[rows, :, 0].reshape(-1),
             None if position is None else position[rows],
-            feedback["expected_reward"][rows].reshape(-1) if "expected_reward" in feedback else None,
+            None if expected is None else expected[rows].reshape(-1),
         )
         yield clean(take(chunk, ~wrong), report)
 
@@ -60,7 +70,7 @@ def to_obp(chunks: Iterable[Chunk]) -> dict[str, Any]:
     parts = list(chunks)
     if not parts:
         raise ValueError("the log has no decision; the dictionary must have at least one.")
-    names, actions = parts[-1].names, max(int(part.arms.max()) + 1 for part in parts)
+    names, actions = parts[-1].names, max(int(part.arms.max(initial=-1)) + 1 for part in parts)
     for part in parts:
         _fits(part, actions)
     action_context = _action_context(parts, names, actions)
@@ -82,16 +92,17 @@ def to_obp(chunks: Iterable[Chunk]) -> dict[str, Any]:
 
 
 def read_npz(path: Path, bad: Bad) -> Iterator[Chunk]:
-    """A dictionary kept as .npz: every key an array, no `position` for None."""
+    """A dictionary kept as .npz: every key an array, those that are None left out."""
+    feedback, name = {}, ""
     try:
         with np.load(path, allow_pickle=False) as file:
-            feedback = {name: file[name] for name in file.files}
-    except (OSError, ValueError, BadZipFile, EOFError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else "not plain arrays, or torn"
+            for name in file.files:
+                feedback[name] = file[name]
+    except (OSError, ValueError, BadZipFile, EOFError, zlib.error, AttributeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else "no .npz, or torn"
+        if name and isinstance(problem, ValueError):
+            reason = f"{name} is no plain array; leave out what is None, and save numbers"
         raise ValueError(f"{path} cannot be read: {reason}.") from None
-    for name in ("n_rounds", "n_actions"):
-        if name in feedback:
-            feedback[name] = int(feedback[name])
     try:
         yield from from_obp(feedback, bad)
     except ValueError as problem:
@@ -106,11 +117,15 @@ def write_npz(path: Path, chunks: Iterable[Chunk]) -> int:
     return int(feedback["n_rounds"])
 
 
-def _check(feedback: Mapping[str, Any]) -> tuple[int, int]:
+def _check(feedback: Mapping[str, Any]) -> tuple[int, int, dict[str, np.ndarray]]:
+    """Rounds, actions, and every other key that is there as an array of numbers of the right shape."""
     missing = [name for name in REQUIRED if name not in feedback]
     if missing:
         raise ValueError(f"the dictionary has no {', '.join(missing)}; it has: {', '.join(feedback) or 'nothing'}.")
-    rounds, actions = int(feedback["n_rounds"]), int(feedback["n_actions"])
+    rounds, actions = _size(feedback, "n_rounds"), _size(feedback, "n_actions")
+    if actions > MOST_ARMS:
+        raise ValueError(f"n_actions must be at most {MOST_ARMS}, got {actions}; number actions from 0.")
+    arrays: dict[str, np.ndarray] = {}
     shapes: dict[str, tuple[Any, ...]] = {
         "context": (rounds, None),
         "action_context": (actions, None),
@@ -122,14 +137,30 @@ def _check(feedback: Mapping[str, Any]) -> tuple[int, int]:
         "expected_reward": (rounds, actions),
     }
     for name, shape in shapes.items():
-        value: Any = feedback.get(name)
-        if value is None and name in ("position", *OPTIONAL):
+        if feedback.get(name) is None and name in OPTIONAL:
             continue
-        got = np.shape(value)
+        try:
+            arrays[name] = np.asarray(feedback[name])
+        except ValueError:
+            raise ValueError(f"{name} must be an array, got rows of different lengths.") from None
+        got = arrays[name].shape
         if len(got) != len(shape) or any(want not in (None, is_) for want, is_ in zip(shape, got, strict=True)):
             words = ", ".join("any" if want is None else str(want) for want in shape)
             raise ValueError(f"{name} must have shape ({words}), got {got}.")
-    return rounds, actions
+        kinds = "iu" if name == "position" else "biuf"
+        if arrays[name].dtype.kind not in kinds:
+            wanted = "whole numbers" if name == "position" else "numbers"
+            raise ValueError(f"{name} must have {wanted}, got an array of {arrays[name].dtype}.")
+        if arrays[name].dtype.kind == "b":
+            arrays[name] = arrays[name].astype(np.int64)
+    return rounds, actions, arrays
+
+
+def _size(feedback: Mapping[str, Any], name: str) -> int:
+    value = np.asarray(feedback[name])
+    if value.ndim or value.dtype.kind not in "iu" or value < 0:
+        raise ValueError(f"{name} must be one whole number, got {feedback[name]!r:.60}.")
+    return int(value)
 
 
 def _fits(part: Chunk, actions: int) -> None:

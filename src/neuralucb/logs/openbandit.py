@@ -3,11 +3,14 @@
 import csv
 import re
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
-from neuralucb.logs.columns import Bad, Chunk, Names, blank_times, clean, take
+from neuralucb.logs.columns import Bad, Chunk, Names, blank_times, clean, take, whole
 
 __all__ = ["read_csv", "write_csv"]
 
@@ -20,12 +23,18 @@ def read_csv(path: Path, bad: Bad) -> Iterator[Chunk]:
     """The decisions of a file. Items are arms, each with its affinity; a user feature is one-hot by its word."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
+            ends = _Ends(file)
+            reader = csv.reader(ends)
             head = next(reader, [])
             layout = _Layout(head, path)
             rows: list[list[str]] = []
             lines: list[int] = []
             for row in reader:
+                if not row:
+                    continue
+                if not ends.whole:
+                    bad(reader.line_num, "the last line is torn, or has no newline at its end")
+                    continue
                 if len(row) != len(head):
                     bad(reader.line_num, f"it has {len(row)} values, the first line has {len(head)}")
                     continue
@@ -48,17 +57,29 @@ def write_csv(path: Path, chunks: Iterable[Chunk]) -> int:
     first = next(parts, None)
     if first is None:
         raise ValueError("the log has no decision; the file must have at least one.")
-    items = int(first.arms.max()) + 1
+    items = int(first.arms.max(initial=-1)) + 1
     users = sorted({name.partition("=")[0] for name in first.names.shared})
     _refuse_other_forms(first.names)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["", *FIXED, *users, *(f"{AFFINITY}{item}" for item in range(items))])
-        for chunk in (first, *parts):
+        for chunk in chain([first], parts):
             for row in _rows(chunk, users, items, written):
                 writer.writerow(row)
             written += len(chunk.line)
     return written
+
+
+class _Ends:
+    """Lines of a file, and whether the last one given out was whole."""
+
+    def __init__(self, file: TextIO) -> None:
+        self.file, self.whole = file, True
+
+    def __iter__(self) -> Iterator[str]:
+        for text in self.file:
+            self.whole = text.endswith(("\n", "\r"))
+            yield text
 
 
 class _Layout:
@@ -96,7 +117,21 @@ class _Layout:
             keep[~np.isfinite(values)] = False
             return np.where(np.isfinite(values), values, 0)
 
-        item, position, click, p = (numbers(name) for name in FIXED[1:])
+        def integers(name: str, dtype: type[np.signedinteger]) -> np.ndarray:
+            values, odd = whole(numbers(name), dtype)
+            for row in np.flatnonzero(odd & keep):
+                bad(int(line[row]), f"{name} must be a whole number, got {columns[self.place[name]][row]!r}")
+            keep[odd] = False
+            return values
+
+        item, position = integers("item_id", np.int32), integers("position", np.int64)
+        click, p = numbers("click"), numbers("propensity_score")
+        moments = columns[self.place["timestamp"]]
+        times = _times(moments)
+        for row in np.flatnonzero(np.isnat(times) & keep):
+            if moments[row]:  # an empty one is a time that is not known
+                bad(int(line[row]), f"timestamp must be a time, got {moments[row]!r}")
+                keep[row] = False
         own = np.stack([numbers(name) for name in self.affinities], axis=1).reshape(n * items, 1)
         hot = [[f"{name}={word}" for word in columns[self.place[name]]] for name in self.users]
         for word in (word for column in hot for word in column):
@@ -111,16 +146,16 @@ class _Layout:
             Names(tuple(self.words), ("affinity",)),
             line,
             ids,
-            _times(columns[self.place["timestamp"]]),
+            times,
             np.full(n, items, np.int64),
             np.tile(np.arange(items, dtype=np.int32), n),
             shared,
             own,
-            item.astype(np.int32),
-            click.astype(np.int64) if (click == click.astype(np.int64)).all() else click,
+            item,
+            click,
             p,
             np.ones(n),
-            position=position.astype(np.int64),
+            position=position,
         )
         return take(chunk, keep)
 
@@ -141,16 +176,14 @@ def _float(text: str) -> float:
 
 def _times(texts: tuple[str, ...]) -> np.ndarray:
     """Times such as 2019-11-24 00:00:34.831996+00:00, in UTC."""
-    from datetime import UTC, datetime
-
     times = blank_times(len(texts))
     for row, text in enumerate(texts):
         try:
             moment = datetime.fromisoformat(text)
-        except ValueError:
+            if moment.tzinfo is not None:
+                moment = moment.astimezone(UTC).replace(tzinfo=None)
+        except (ValueError, OverflowError):
             continue
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(UTC).replace(tzinfo=None)
         times[row] = np.datetime64(moment, "us")
     return times
 
@@ -180,6 +213,8 @@ def _rows(chunk: Chunk, users: list[str], items: int, first: int) -> Iterator[li
     for row, time in enumerate(times):
         hot = dict(chunk.names.shared[column].split("=", 1) for column in np.flatnonzero(chunk.shared[row]))
         moment = "" if time == "NaT" else time.replace("T", " ") + "+00:00"
-        fixed = [moment, int(chunk.arm[row]), int(position[row]), chunk.reward[row], chunk.propensity[row]]
+        reward = float(chunk.reward[row])
+        click = int(reward) if reward.is_integer() else reward
+        fixed = [moment, int(chunk.arm[row]), int(position[row]), click, chunk.propensity[row]]
         index = first + row if chunk.id[row] is None else chunk.id[row]
         yield [index, *fixed, *(hot.get(user, "") for user in users), *affinity[row]]

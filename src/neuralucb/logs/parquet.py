@@ -24,8 +24,9 @@ def write_parquet(path: Path, chunks: Iterable[Chunk]) -> int:
     try:
         for chunk in chunks:
             if writer is None:
-                schema = _schema(chunk.shared.dtype, chunk.reward.dtype)
+                schema = _schema(_feature_type(chunk), chunk.reward.dtype)
                 writer = parquet.ParquetWriter(path, schema, compression="snappy", **_encodings())
+            _refuse_fractions(chunk, schema)
             writer.write_table(pa.Table.from_arrays(_arrays(chunk, schema), schema=schema))
             written += len(chunk.line)
             names = chunk.names
@@ -39,6 +40,24 @@ def write_parquet(path: Path, chunks: Iterable[Chunk]) -> int:
         if writer is not None:
             writer.close()
     return written
+
+
+def _feature_type(chunk: Chunk) -> np.dtype[Any]:
+    """float32 or float64, wide enough for shared and own features."""
+    used = [values.dtype for values in (chunk.shared, chunk.own) if values.shape[1]]
+    return np.result_type(np.float32, *used)
+
+
+def _refuse_fractions(chunk: Chunk, schema: Any) -> None:
+    import pyarrow as pa
+
+    seen = ~np.isnan(chunk.reward)
+    odd = np.flatnonzero(seen & (chunk.reward != np.floor(chunk.reward)))
+    if odd.size and pa.types.is_integer(schema.field("reward").type):
+        raise ValueError(
+            f"decision {chunk.line[odd[0]]} has the reward {chunk.reward[odd[0]]}, but the first had whole numbers as "
+            "int64; give rewards of one type."
+        )
 
 
 def _schema(features: np.dtype[Any], reward: np.dtype[Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralucb.logs.columns import Bad, Chunk, Names, blank_times, clean, take
+from neuralucb.logs.columns import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, take, whole
 from neuralucb.logs.parquet import META, VERSION
 
 __all__ = ["parquet_facts", "read_parquet"]
@@ -63,7 +63,8 @@ class _Marks:
 def _chunk(batch: Any, names: Names, first: int, bad: Bad) -> Chunk:
     mark = _Marks(np.arange(first, first + len(batch), dtype=np.int64), bad)
     seen = ~_null(batch, "reward")
-    reward, propensity = _numbers(batch, "reward"), _numbers(batch, "propensity")
+    reward, propensity = _numbers(batch, "reward"), _numbers(batch, "propensity").astype(np.float64)
+    reward = reward.astype(np.int64 if reward.dtype.kind == "i" else np.float64)
     mark(_null(batch, "arm"), lambda row: "a reward without a decision" if seen[row] else "arm is missing")
     mark(_null(batch, "arms"), lambda row: "arms is missing")
     mark(np.isnan(reward) & seen, lambda row: "reward is NaN; one that was not seen is null")
@@ -73,25 +74,30 @@ def _chunk(batch: Any, names: Names, first: int, bad: Bad) -> Chunk:
     shared = _features(batch, "shared", np.ones(n, np.int64), len(names.shared), mark)
     own = _features(batch, "own", counts, len(names.own), mark)
     probabilities, expected = (_optional(batch, name, counts, mark) for name in ("probabilities", "expected"))
-    position = _numbers(batch, "position") if _has(batch, "position") else None
-    whole = Chunk(
+    counted = np.repeat(np.arange(n), counts)
+    arms, odd = whole(_values(batch, "arms"))
+    mark(np.isin(np.arange(n), counted[odd]), lambda row: "arms must be whole numbers, each of them")
+    arm, odd = whole(_numbers(batch, "arm"))
+    mark(odd, lambda row: f"arm must be a whole number of 32 bits, got {_numbers(batch, 'arm')[row]}")
+    position = _position(batch, mark) if _has(batch, "position") else None
+    every = Chunk(
         names,
         mark.line,
         _ids(batch),
         _times(batch),
         counts,
-        _values(batch, "arms").astype(np.int32),
+        arms,
         shared,
         own,
-        np.nan_to_num(_numbers(batch, "arm")).astype(np.int32),
+        arm,
         reward,
         propensity,
         np.where(_null(batch, "weight"), 1.0, _numbers(batch, "weight")) if _has(batch, "weight") else np.ones(n),
         probabilities,
-        None if position is None else np.nan_to_num(position, nan=-1).astype(np.int64),
+        position,
         expected,
     )
-    return take(whole, ~mark.wrong)
+    return take(every, ~mark.wrong)
 
 
 def _null(batch: Any, name: str) -> np.ndarray:
@@ -104,13 +110,15 @@ def _has(batch: Any, name: str) -> bool:
 
 def _numbers(batch: Any, name: str) -> np.ndarray:
     """A column of numbers, null as NaN."""
+    if batch.column(name).null_count == len(batch):
+        return np.full(len(batch), np.nan)  # the column may have no type
     return np.asarray(batch.column(name).to_numpy(zero_copy_only=False))
 
 
 def _ids(batch: Any) -> np.ndarray:
     ids = np.full(len(batch), None, dtype=object)
     if _has(batch, "id"):
-        ids[:] = batch.column("id").to_pylist()
+        ids[:] = [one if one is None or type(one) is str else str(one) for one in batch.column("id").to_pylist()]
     return ids
 
 
@@ -120,9 +128,16 @@ def _times(batch: Any) -> np.ndarray:
     return np.asarray(batch.column("time").to_numpy(zero_copy_only=False)).astype("datetime64[us]")
 
 
+def _position(batch: Any, mark: _Marks) -> np.ndarray:
+    values, null = _numbers(batch, "position"), _null(batch, "position")
+    position, odd = whole(values, np.int64)
+    mark(odd & ~null, lambda row: f"position must be a whole number, got {values[row]}")
+    return np.where(null, -1, position)
+
+
 def _lengths(batch: Any, name: str) -> np.ndarray:
     """How long each list is; null is 0."""
-    if name not in batch.schema.names:
+    if name not in batch.schema.names or batch.column(name).null_count == len(batch):
         return np.zeros(len(batch), np.int64)
     from pyarrow import compute
 
@@ -131,6 +146,8 @@ def _lengths(batch: Any, name: str) -> np.ndarray:
 
 def _values(batch: Any, name: str) -> np.ndarray:
     """All values of a column of lists, one after the other; null as NaN."""
+    if batch.column(name).null_count == len(batch):
+        return np.zeros(0)
     return np.asarray(batch.column(name).flatten().to_numpy(zero_copy_only=False))
 
 
@@ -191,6 +208,10 @@ def _open(path: Path) -> Any:
 
     number = lambda kind: types.is_floating(kind) or types.is_integer(kind)  # noqa: E731
     for field in file.schema_arrow:
+        if types.is_null(field.type):
+            continue  # nothing in it: each row says what it lacks
+        if field.name == "time" and not (types.is_timestamp(field.type) or types.is_date(field.type)):
+            raise ValueError(f"{path}: column time must have timestamps, got {field.type}; cast it, or leave it out.")
         inner = field.type.value_type if hasattr(field.type, "value_type") else field.type
         if field.name in NUMBERS and not (number(inner) and (inner is field.type) == (field.name not in LISTS)):
             wanted = "lists of numbers" if field.name in LISTS else "numbers"
@@ -217,7 +238,8 @@ def _facts(file: Any, path: Path) -> tuple[Names, int]:
         counts = _lengths(batch, "arms")
         shared = max(shared, int(_lengths(batch, "shared").max(initial=0)))
         own = max(own, int((_lengths(batch, "own") // np.maximum(counts, 1)).max(initial=0)))
-        arms = max(arms, int(_values(batch, "arms").max(initial=-1)) + 1)
+        numbered, odd = whole(_values(batch, "arms"))  # a row with an odd one will be refused
+        arms = max(arms, int(numbered[~odd & (numbered < MOST_ARMS)].max(initial=-1)) + 1)
     return Names(
         *(tuple(f"{kind}/x{n}" for n in range(count)) for kind, count in (("shared", shared), ("own", own)))
     ), arms

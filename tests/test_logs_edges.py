@@ -1,0 +1,165 @@
+"""Logs at their edges: what other tools and damaged files bring, each refused with its line or read as it is meant."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from neuralucb.logs import Skipped, convert, from_obp, open_log, read_chunks, to_obp
+
+from .test_logs import OPEN_BANDIT, feedback
+
+
+def other_parquet(path, **columns):
+    """A log as another tool might write it: two decisions, no metadata, types as pyarrow finds them."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    least = {"arms": [[0, 1], [0, 1]], "arm": [1, 0], "reward": [1.0, 0.0], "propensity": [0.5, 0.5]}
+    parquet.write_table(pa.table(least | columns), path)
+    return path
+
+
+def lines_kept(path, skipped):
+    return [line for chunk in read_chunks(path, skipped) for line in chunk.line.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"arm": [1, 2**32]}, "arm must be a whole number of 32 bits, got 4294967296"),
+        ({"arm": [1.0, 0.7]}, "arm must be a whole number of 32 bits, got 0.7"),
+        ({"arms": [[0, 1], [0, 2**32 + 1]]}, "arms must be whole numbers"),
+        ({"arms": [[0.0, 1.0], [0.0, 1.9]]}, "arms must be whole numbers"),
+        ({"arms": [[0, 1], [0, None]]}, "arms must be whole numbers"),
+        ({"arms": [[0, 1], [0, 1_999_999_999]]}, "an arm is not in 0 to 65535"),
+        ({"probabilities": [[0.5, 0.5], [0.5, float("nan")]]}, "some probabilities are NaN"),
+        ({"expected": [[0.5, 0.5], [0.5, float("nan")]]}, "some expected rewards are NaN"),
+        ({"position": [1.0, 1.5]}, "position must be a whole number, got 1.5"),
+    ],
+)
+def test_no_number_of_parquet_is_cut_or_wrapped(tmp_path, columns, reason):
+    path = other_parquet(tmp_path / "log.parquet", **columns)
+    with pytest.raises(ValueError, match=f"log.parquet row 2: {reason}"):
+        list(read_chunks(path))
+    skipped = Skipped()
+    assert (lines_kept(path, skipped), skipped.count) == ([1], 1)
+    assert open_log(path).arms == 2
+
+
+def test_types_of_other_tools_are_read_as_they_are_meant(tmp_path):
+    import pyarrow as pa
+
+    path = other_parquet(
+        tmp_path / "log.parquet", id=[7, 8], shared=[[1], [2]], own=[[0.5, 0.1], [0.25, 0.5]], propensity=pa.nulls(2)
+    )
+    convert(path, tmp_path / "again.parquet")
+    for name in ("log.parquet", "again.parquet"):
+        (chunk,) = read_chunks(tmp_path / name)
+        assert chunk.id.tolist() == ["7", "8"]
+        assert np.isnan(chunk.propensity).all()  # a column without a type is one of nulls: deterministic
+        assert_array_equal(chunk.own[:, 0], [0.5, 0.1, 0.25, 0.5])
+        assert_array_equal(chunk.shared[:, 0], [1, 2])
+
+
+@pytest.mark.parametrize("time", [["2020-01-01", "yesterday"], [1577836800000, 1577836800000]])
+def test_a_column_of_times_must_have_times(tmp_path, time):
+    path = other_parquet(tmp_path / "log.parquet", time=time)
+    with pytest.raises(ValueError, match="log.parquet: column time must have timestamps, got"):
+        list(read_chunks(path))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"action": np.full(50, 2**32)}, "round 1: action must be a whole number"),
+        ({"action": np.full(50, 0.9)}, "round 1: action must be a whole number"),
+        ({"pi_b": np.full((50, 3, 1), np.nan)}, "round 1: pi_b has NaN"),
+        ({"expected_reward": np.full((50, 3), np.nan)}, "round 1: expected_reward has NaN"),
+        ({"context": np.full((50, 4), "a")}, "context must have numbers, got an array of <U1"),
+        ({"reward": np.full(50, "a")}, "reward must have numbers"),
+        ({"position": np.full(50, 0.5)}, "position must have whole numbers"),
+        ({"n_rounds": np.asarray([50, 50])}, "n_rounds must be one whole number"),
+        ({"n_actions": 2.5}, "n_actions must be one whole number, got 2.5"),
+        ({"n_actions": 10**9}, "n_actions must be at most 65536"),
+        ({"context": [[1.0], [1.0, 2.0]]}, "context must be an array"),
+    ],
+)
+@pytest.mark.parametrize("through", ["memory", "npz"])
+def test_an_odd_obp_dictionary_is_refused_in_words(tmp_path, changes, reason, through):
+    given = {name: value for name, value in (feedback() | changes).items() if value is not None}
+    if through == "memory":
+        with pytest.raises(ValueError, match=reason):
+            list(from_obp(given))
+    elif "must be an array" not in reason:
+        np.savez(tmp_path / "log.npz", **given)
+        with pytest.raises(ValueError, match="log.npz") as refused:
+            list(read_chunks(tmp_path / "log.npz"))
+        assert reason.removeprefix("round 1: ")[:30] in str(refused.value)
+
+
+def test_an_obp_dictionary_may_have_lists_and_none(tmp_path):
+    given = feedback() | {"expected_reward": None, "action_context": None, "pi_b": None}
+    listed = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in given.items()}
+    back = to_obp(from_obp(listed))
+    assert set(back) == {"n_rounds", "n_actions", "context", "action", "position", "reward", "pscore"}
+    assert_array_equal(back["context"], given["context"])
+
+
+def test_an_npz_with_none_in_it_names_the_key(tmp_path):
+    np.savez(tmp_path / "log.npz", **feedback())  # position is None, which only a pickle can say
+    with pytest.raises(ValueError, match=r"log.npz cannot be read: position is no plain array; leave out what is None"):
+        list(read_chunks(tmp_path / "log.npz"))
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("2,2019-11-24,1.7,1,0,0.5,aa,x,0,0,0\n", "item_id must be a whole number, got '1.7'"),
+        ("2,2019-11-24,4294967296,1,0,0.5,aa,x,0,0,0\n", "item_id must be a whole number, got '4294967296'"),
+        ("2,2019-11-24,1,0.5,0,0.5,aa,x,0,0,0\n", "position must be a whole number, got '0.5'"),
+        ("2,yesterday,1,1,0,0.5,aa,x,0,0,0\n", "timestamp must be a time, got 'yesterday'"),
+        ("2,0001-01-01 00:00:00+14:00,1,1,0,0.5,aa,x,0,0,0\n", "timestamp must be a time"),
+        ("2,2019-11-24,1,1,0,0.5,aa,x,0,0,0.2", "the last line is torn"),
+    ],
+)
+def test_no_value_of_a_csv_is_cut_and_no_torn_line_is_believed(tmp_path, row, reason):
+    path = tmp_path / "obd.csv"
+    path.write_text(OPEN_BANDIT + row)
+    with pytest.raises(ValueError, match=f"obd.csv line 4: {reason}"):
+        list(read_chunks(path))
+    skipped = Skipped()
+    assert (lines_kept(path, skipped), skipped.count) == ([2, 3], 1)
+    path.write_text(OPEN_BANDIT + "\n")  # a blank line at the end is nothing
+    assert lines_kept(path, None) == [2, 3]
+
+
+def test_clicks_may_be_whole_at_first_and_fractions_later(tmp_path):
+    head, row, _ = OPEN_BANDIT.splitlines(keepends=True)
+    (tmp_path / "obd.csv").write_text(head + row * 5000 + row.replace(",1,0,0.25", ",1,0.5,0.25"))
+    for name in ("log.parquet", "again.csv"):
+        assert convert(tmp_path / "obd.csv", tmp_path / name) == 5001
+        assert np.concatenate([chunk.reward for chunk in read_chunks(tmp_path / name)])[-1] == 0.5
+    assert (tmp_path / "again.csv").read_text().splitlines()[1].startswith("0,2019-11-24 00:00:34.831996+00:00,2,1,0,")
+
+
+def test_a_csv_is_written_in_pieces(tmp_path):
+    (tmp_path / "obd.csv").write_text(OPEN_BANDIT)
+    from neuralucb.logs import openbandit
+
+    (chunk,) = read_chunks(tmp_path / "obd.csv")
+    sizes = []
+
+    def chunks():
+        for _ in range(3):
+            sizes.append((tmp_path / "out.csv").stat().st_size if (tmp_path / "out.csv").exists() else 0)
+            yield chunk._replace(own=np.tile(chunk.own, (2000, 1)), **repeated(chunk, 2000))
+
+    assert openbandit.write_csv(tmp_path / "out.csv", chunks()) == 12_000
+    assert sizes[2] > sizes[1]  # the second piece was on its way before the third was asked for
+
+
+def repeated(chunk, times):
+    names = ("line", "id", "time", "counts", "arms", "arm", "reward", "propensity", "weight", "position")
+    return {name: np.tile(getattr(chunk, name), times) for name in names} | {
+        "shared": np.tile(chunk.shared, (times, 1))
+    }
