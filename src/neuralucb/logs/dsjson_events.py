@@ -11,6 +11,7 @@ import numpy as np
 
 from neuralucb.logs.columns import Bad, Chunk, Names, blank_times, take
 from neuralucb.logs.features import Features
+from neuralucb.logs.numbered import ARM, numbers_alike, numbers_of
 
 __all__ = ["EventError", "Events"]
 
@@ -26,6 +27,8 @@ class Events:
 
     def __init__(self) -> None:
         self.shared, self.own = Features(), Features()
+        self.numbered: bool | None = None
+        """whether actions have no features but the number of their arm: the first event decides for all"""
         self.reset()
 
     def reset(self) -> None:
@@ -34,57 +37,84 @@ class Events:
         """line, id, time, cost, probability, action, pdrop, number of actions, whether there is a p"""
         self.ranks = array("q")
         self.probabilities = array("d")
+        self.numbers = array("q")
+        self.shared.reset()
+        self.own.reset()
+
+    @property
+    def size(self) -> int:
+        """Numbers that the features of these events will take."""
+        return len(self.events) * len(self.shared.columns) + len(self.ranks) * len(self.own.columns)
 
     def add(self, line: int, event: Any) -> None:
-        """One event; raises EventError with the reason, and may leave half of it behind."""
+        """One event, or nothing of it: then raises EventError with the reason. One with _skipLearn is left out."""
+        mark = self._mark()
         try:
-            context, ranking = event["c"], event["a"]
-            arms = context["_multi"]
-            count = len(arms)
-            self.ranks.extend(ranking)
-            given = event.get("p")
-            if given is not None:
-                self.probabilities.extend(given)
-            if len(ranking) != count or (given is not None and len(given) != count):
-                raise EventError(
-                    f"c has {count} actions, a ranks {len(ranking)}"
-                    + ("" if given is None else f", p has {len(given)} probabilities")
-                )
-            if not count:
-                raise EventError("there is no arm to choose from")
-            self.shared.add(context)
-            for arm in arms:
-                self.own.add(arm)
-            action, index = event.get("_label_Action"), event.get("_labelIndex")
-            if action is None and index is not None:
-                action = index + 1
-            if index is not None and index != action - 1:
-                raise EventError(f"_label_Action {action} and _labelIndex {index} name different actions")
-        except KeyError as missing:
-            raise EventError(_without(event, str(missing.args[0]))) from None
-        except (TypeError, AttributeError, OverflowError):
-            raise EventError(_shape(event)) from None
-        except ValueError as problem:
-            raise EventError(str(problem)) from None
-        if event.get("_skipLearn") is True:
-            self.forget_half()
+            if event.get("_skipLearn") is not True:
+                self._add(line, event)
             return
-        cost, probability = event.get("_label_cost"), event.get("_label_probability")
-        if cost is not None and (action is None or probability is None):
-            raise EventError(f"_label_{'Action' if action is None else 'probability'} is missing beside _label_cost")
-        if probability is None:
-            if given is None:
-                raise EventError("it has neither _label_probability nor p")
-            probability = given[0]
-        chosen = ranking[0] if action is None else action
+        except KeyError as missing:
+            reason = _without(event, str(missing.args[0]))
+        except (TypeError, AttributeError, OverflowError):
+            reason = _shape(event)
+        except RecursionError:
+            reason = "its features are nested too deeply"
+        except ValueError as problem:
+            reason = str(problem)
+        self._back(mark)
+        raise EventError(reason)
+
+    def _add(self, line: int, event: dict[str, Any]) -> None:
+        context, ranking, given = event["c"], event["a"], event.get("p")
+        actions = context["_multi"]
+        count = len(actions)
+        if len(ranking) != count or (given is not None and len(given) != count):
+            raise EventError(
+                f"c has {count} actions, a ranks {len(ranking)}"
+                + ("" if given is None else f", p has {len(given)} probabilities")
+            )
+        if not count:
+            raise EventError("there is no arm to choose from")
+        cost, probability, chosen = _label(event)
+        self.ranks.extend(ranking)
+        if given is not None:
+            self.probabilities.extend(given)
+        numbers = numbers_of(actions)
+        numbered = numbers is not None
+        if self.numbered not in (None, numbered):
+            raise EventError(
+                "it mixes with lines before it: there actions are "
+                + ("not only numbered" if numbered else f'only numbered, as {{"{ARM}":{{"0":1}}}}')
+                + "; write two logs"
+            )
+        self.shared.add(context)
+        if numbers is None:
+            for action in actions:
+                self.own.add(action)
+        else:
+            self.numbers.extend(numbers)
+        self.numbered = numbered
+        probability = given[0] if probability is None and given is not None else probability
+        chosen = ranking[0] if chosen is None else chosen
         drop, one, time = event.get("pdrop", 0.0), event.get("EventId"), event.get("Timestamp")
         self.events.append((line, one, time, cost, probability, chosen, drop, count, given is not None))
 
     def add_alike(self, before: int, events: list[dict[str, Any]]) -> bool:
         """Events that all have the usual keys and the features of the last one, at once; or none, and False."""
+        mark = self._mark()
+        try:
+            if self._add_alike(before, events):
+                return True
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+            pass
+        self._back(mark)
+        return False
+
+    def _add_alike(self, before: int, events: list[dict[str, Any]]) -> bool:
         contexts, rankings, given = (list(map(itemgetter(key), events)) for key in ("c", "a", "p"))
         actions = list(map(itemgetter("_multi"), contexts))
         counts = list(map(len, actions))
+        together = list(chain.from_iterable(actions))
         costs, chances, chosen, indices = zip(*map(itemgetter(*LABEL), events), strict=True)
         if (
             list(map(len, rankings)) != counts
@@ -95,9 +125,8 @@ class Events:
             or [index + 1 for index in indices] != list(chosen)
             or any("_skipLearn" in event for event in events)
             or not self.shared.add_alike(contexts, reserved=1)
-            or not self.own.add_alike(list(chain.from_iterable(actions)), reserved=0)
+            or not (self._number_alike(together) if self.numbered else self.own.add_alike(together, reserved=0))
         ):
-            self.forget_half()
             return False
         self.ranks.extend(chain.from_iterable(rankings))
         self.probabilities.extend(chain.from_iterable(given))
@@ -107,13 +136,22 @@ class Events:
         self.events.extend(zip(lines, ids, times, costs, chances, chosen, drops, counts, repeat(True), strict=False))
         return True
 
-    def forget_half(self) -> None:
-        """Back to the last whole event."""
-        arms = sum(event[7] for event in self.events)
-        del self.ranks[arms:]
-        del self.probabilities[sum(event[7] for event in self.events if event[8]) :]
-        self.shared.keep(len(self.events))
-        self.own.keep(arms)
+    def _number_alike(self, actions: list[dict[str, Any]]) -> bool:
+        numbers = numbers_alike(actions)
+        self.numbers.extend(numbers or ())
+        return numbers is not None
+
+    def _mark(self) -> tuple[Any, ...]:
+        return len(self.ranks), len(self.probabilities), len(self.numbers), self.shared.mark(), self.own.mark()
+
+    def _back(self, mark: tuple[Any, ...]) -> None:
+        """As it was at the mark: half an event is none."""
+        ranks, probabilities, numbers, shared, own = mark
+        del self.ranks[ranks:]
+        del self.probabilities[probabilities:]
+        del self.numbers[numbers:]
+        self.shared.back(shared)
+        self.own.back(own)
 
     def chunk(self, bad: Bad) -> Chunk:
         """The events in columns, and a new beginning. Features keep their places."""
@@ -152,26 +190,41 @@ class Events:
             keep &= ~mask
         ids = np.full(n, None, dtype=object)
         ids[:] = [one if one is None or type(one) is str else str(one) for one in names]
-        arms = np.arange(len(owner)) - begins[owner]
+        place = np.arange(len(owner)) - begins[owner]
+        arms = np.asarray(self.numbers if self.numbered else place, np.int32)
         chunk = Chunk(
-            Names(self.shared.names, self.own.names),
+            Names(self.shared.names, () if self.numbered else self.own.names),
             line,
             ids,
             times,
             counts,
-            arms.astype(np.int32),
+            arms,
             self.shared.rows(),
-            self.own.rows(),
-            np.where(keep, action - 1, 0).astype(np.int32),
+            np.zeros((len(arms), 0)) if self.numbered else self.own.rows(),
+            arms[begins + np.where(keep, action - 1, 0).astype(np.int64)],
             np.where(cost == 0, 0.0, -cost),
             probability,
             1 / (1 - np.where(keep, drop, 0.0)),
             probabilities if has.any() else None,
         )
         self.reset()
-        self.shared.keep(0)
-        self.own.keep(0)
         return take(chunk, keep)
+
+
+def _label(event: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Cost, probability and action (from 1) of the label; None where it does not say."""
+    action: Any = event.get("_label_Action")
+    index = event.get("_labelIndex")
+    if action is None and index is not None:
+        action = index + 1
+    if index is not None and index != action - 1:
+        raise EventError(f"_label_Action {action} and _labelIndex {index} name different actions")
+    cost, probability = event.get("_label_cost"), event.get("_label_probability")
+    if cost is not None and (action is None or probability is None):
+        raise EventError(f"_label_{'Action' if action is None else 'probability'} is missing beside _label_cost")
+    if probability is None and event.get("p") is None:
+        raise EventError("it has neither _label_probability nor p")
+    return cost, probability, action
 
 
 def _without(event: Any, key: str) -> str:
@@ -217,6 +270,6 @@ def _times(values: Sequence[Any]) -> np.ndarray:
 def _time(value: Any) -> Any:
     try:
         moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
+        return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo is not None else moment
+    except (TypeError, ValueError, OverflowError):
         return np.datetime64("NaT")
-    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo is not None else moment

@@ -8,8 +8,10 @@ import numpy as np
 
 __all__ = ["Features"]
 
-MOST = 20_000
+MOST = 4096
 """Columns: more are identifiers, not features, and would fill the memory."""
+LAYOUTS = 4096
+"""Layouts that are remembered from chunk to chunk: words make a new one for every combination."""
 
 
 class Features:
@@ -70,29 +72,33 @@ class Features:
         self._used.extend([layout] * len(items))
         return True
 
-    def keep(self, rows: int) -> None:
-        """Only the first rows; columns and layouts stay."""
+    def mark(self) -> tuple[int, int]:
+        """Where it stands, to come `back` to."""
+        return len(self._used), len(self._flat)
+
+    def back(self, mark: tuple[int, int]) -> None:
+        """As it was at the mark; columns and layouts stay."""
+        rows, numbers = mark
         del self._used[rows:]
-        del self._flat[sum(len(self.layouts[layout]) for layout in self._used) :]
+        del self._flat[numbers:]
+
+    def reset(self) -> None:
+        """No rows; columns keep their places."""
+        self.back((0, 0))
+        if len(self.layouts) > LAYOUTS:
+            self.layouts, self._known, self._last = [], {}, (None, 0)
 
     def rows(self) -> np.ndarray:
-        """[rows, columns] float64; a feature that an object does not have is 0."""
-        used = np.asarray(self._used, np.int64)
-        flat = np.asarray(self._flat, np.float64)
-        width = len(self.columns)
-        sizes = np.asarray([len(layout) for layout in self.layouts] or [0])
-        if len(set(self._used)) == 1 and np.array_equal(self.layouts[used[0]], np.arange(width)):
-            return flat.reshape(len(used), width).copy()
-        full = np.zeros((len(used), width))
-        ends = np.cumsum(sizes[used]) if len(used) else np.zeros(0, np.int64)
-        for layout in np.unique(used):
-            rows, columns = np.flatnonzero(used == layout), self.layouts[layout]
-            source = (ends[rows] - len(columns))[:, None] + np.arange(len(columns))[None, :]
-            if len(np.unique(columns)) == len(columns):
-                full[rows[:, None], columns[None, :]] = flat[source]
-            else:  # a list of objects may name a feature twice, and VW adds them
-                np.add.at(full, (rows[:, None], columns[None, :]), flat[source])
-        return full
+        """[rows, columns] float64; a feature that an object does not have is 0, one that it has twice is added up."""
+        count, width = len(self._used), len(self.columns)
+        flat = np.array(self._flat, np.float64)
+        if not width or not count:
+            return np.zeros((count, width))
+        if len(set(self._used)) == 1 and np.array_equal(self.layouts[self._used[0]], np.arange(width)):
+            return flat.reshape(count, width)
+        used = [self.layouts[layout] for layout in self._used]
+        row = np.repeat(np.arange(count), [len(columns) for columns in used])
+        return np.bincount(row * width + np.concatenate(used), flat, minlength=count * width).reshape(count, width)
 
     def _slowly(self, item: dict[str, Any]) -> None:
         names: list[str] = []
