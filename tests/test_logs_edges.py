@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from neuralucb.logs import Skipped, convert, from_obp, open_log, read_chunks, to_obp
+from neuralucb.logs import Skipped, convert, dsjson, features, from_obp, open_log, read_chunks, to_obp, write_log
+from neuralucb.logs.dsjson_events import Events
 
-from .test_logs import OPEN_BANDIT, feedback
+from .test_logs import EVENT, OPEN_BANDIT, decisions, feedback, same, together, with_context, write_lines
 
 
 def other_parquet(path, **columns):
@@ -156,6 +157,133 @@ def test_a_csv_is_written_in_pieces(tmp_path):
 
     assert openbandit.write_csv(tmp_path / "out.csv", chunks()) == 12_000
     assert sizes[2] > sizes[1]  # the second piece was on its way before the third was asked for
+
+
+NUMBERED = EVENT | {"c": {"_multi": [{"arm": {str(arm): 1}} for arm in range(3)]}}
+
+
+def numbered(*arms):
+    return EVENT | {"c": {"_multi": [{"arm": {arm: 1}} for arm in arms]}}
+
+
+def nested(depth):
+    inner = 1
+    for _ in range(depth):
+        inner = {"a": inner}
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        (NUMBERED, EVENT, "it mixes with lines before it"),
+        (EVENT, NUMBERED, "it mixes with lines before it"),
+        (NUMBERED, EVENT | {"c": {"_multi": [{}, {}, {}]}}, "it mixes with lines before it"),
+        (NUMBERED, numbered("0", "²", "2"), "it mixes with lines before it"),
+        (NUMBERED, numbered("0", "99999999999", "2"), "arm 99999999999 is not in 0 to 65535"),
+        (NUMBERED, numbered("0", "1999999999", "2"), "arm 1999999999 is not in 0 to 65535"),
+        (NUMBERED, numbered("0", "1", "1"), "an arm is listed twice"),
+        (EVENT, with_context(User=nested(900)), "its features are nested too deeply"),
+        (EVENT, EVENT | {"Timestamp": "0001-01-01T00:00:00+14:00"}, "Timestamp is not a time"),
+    ],
+)
+@pytest.mark.parametrize("before", [1, 70])
+def test_an_event_of_another_kind_is_refused_with_its_line_or_skipped(tmp_path, first, second, reason, before):
+    path = write_lines(tmp_path / "log.dsjson", *[first] * before, second, *[first] * before)
+    with pytest.raises(ValueError, match=f"log.dsjson line {before + 1}: {reason}"):
+        list(read_chunks(path))
+    skipped = Skipped()
+    assert len(lines_kept(path, skipped)) == 2 * before
+    assert skipped.count == 1
+
+
+def test_other_digits_are_features_and_not_arms(tmp_path):
+    (chunk,) = read_chunks(write_lines(tmp_path / "log.dsjson", numbered("0", "²", "2")))
+    assert chunk.names.own == ("arm/0", "arm/²", "arm/2")
+    assert_array_equal(chunk.arms, [0, 1, 2])
+
+
+def test_what_is_not_to_be_learned_from_is_not_checked(tmp_path):
+    odd = EVENT | {"_skipLearn": True, "a": [2, 1], "c": {"_multi": [{"_text": "free"}]}}
+    assert lines_kept(write_lines(tmp_path / "log.dsjson", EVENT, odd, {"_skipLearn": True}, EVENT), None) == [1, 4]
+
+
+def test_features_of_a_namespace_need_not_stand_together(tmp_path):
+    events = [with_context(User=user, Geo={"lat": 2.0}) for user in ({"age": 1.0}, {"age": 1.5, "late": 3.0})]
+    convert(write_lines(tmp_path / "log.dsjson", *events), tmp_path / "log.parquet")
+    convert(tmp_path / "log.parquet", tmp_path / "again.dsjson")
+    (chunk,) = read_chunks(tmp_path / "again.dsjson")
+    assert chunk.names.shared == ("User/age", "User/late", "Geo/lat")
+    assert_array_equal(chunk.shared, [[1, 0, 2], [1.5, 3, 2]])
+
+
+def test_a_feature_may_have_the_name_of_a_namespace_but_not_in_one_decision(tmp_path):
+    path = write_lines(tmp_path / "log.dsjson", with_context(User=2.0), EVENT)
+    convert(path, tmp_path / "again.dsjson")
+    same(together(tmp_path / "again.dsjson"), together(path))
+    both = decisions(1, shared=True, dim=2)
+    with pytest.raises(ValueError, match="feature x has the name of a namespace"):
+        write_log(tmp_path / "both.dsjson", [both._replace(names=both.names._replace(shared=("x", "x/y")))])
+
+
+def test_a_decision_without_reward_and_probabilities_keeps_its_propensity(tmp_path):
+    chunk = decisions(3)._replace(probabilities=None, reward=np.asarray([1.0, np.nan, np.nan]))
+    write_log(tmp_path / "log.dsjson", [chunk])
+    (back,) = read_chunks(tmp_path / "log.dsjson")
+    assert_array_equal(back.reward, chunk.reward)
+    assert_array_equal(back.propensity, chunk.propensity)
+    vowpalwabbit = pytest.importorskip("vowpalwabbit")
+    workspace = vowpalwabbit.Workspace(f"--cb_explore_adf --dsjson --quiet --invert_hash {tmp_path / 'model'}")
+    for line in (tmp_path / "log.dsjson").read_text().splitlines()[1:]:
+        examples = workspace.parse(line)
+        workspace.learn(examples)
+        workspace.finish_example(examples)
+    workspace.finish()
+    assert "weighted_labeled_examples 0\n" in (tmp_path / "model").read_text()
+
+
+def test_chunks_are_small_where_there_are_many_columns(tmp_path):
+    events = [with_context(User={"country": f"c{n % 2000}"}) for n in range(6000)]
+    sizes = [chunk.shared.size + chunk.own.size for chunk in read_chunks(write_lines(tmp_path / "log.dsjson", *events))]
+    assert max(sizes) < 1.1 * dsjson.NUMBERS
+    events = [with_context(User={"id": f"c{n}"}) for n in range(5000)]
+    with pytest.raises(ValueError, match="line 4097: feature 'User/id=c4096' is one of more than 4096; drop identif"):
+        list(read_chunks(write_lines(tmp_path / "log.dsjson", *events)))
+
+
+def test_layouts_of_words_are_forgotten_and_columns_are_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(features, "LAYOUTS", 3)
+    words = [{"country": f"c{n % 7}", "hour": f"h{n % 5}", "x": float(n)} for n in range(9000)]
+    path = write_lines(tmp_path / "log.dsjson", *(with_context(User=user) for user in words))
+    chunk = together_wide(path)
+    place = {name: column for column, name in enumerate(chunk.names.shared)}
+    rows = np.arange(9000)
+    assert_array_equal(chunk.shared[rows, [place[f"User/country=c{n % 7}"] for n in rows]], 1)
+    assert_array_equal(chunk.shared[:, place["User/x"]], rows)
+    assert_array_equal(chunk.shared.sum(axis=1), 2 + rows)
+
+
+def test_reading_takes_as_long_for_events_that_are_left_out():
+    """One event in two is bad: the others are not counted again for each of them."""
+    import time
+
+    def seconds(count):
+        batch, start = Events(), time.process_time()
+        for line in range(count):
+            batch.add(line, EVENT)
+            with pytest.raises(ValueError, match="neither"):
+                batch.add(line, {key: EVENT[key] for key in "ac"})
+        return time.process_time() - start
+
+    seconds(100)
+    assert seconds(4000) < 8 * seconds(1000) + 0.1
+
+
+def together_wide(path):
+    chunks = list(read_chunks(path))
+    width = chunks[-1].shared.shape[1]
+    wide = [np.pad(chunk.shared, ((0, 0), (0, width - chunk.shared.shape[1]))) for chunk in chunks]
+    return chunks[-1]._replace(shared=np.concatenate(wide))
 
 
 def repeated(chunk, times):

@@ -1,17 +1,16 @@
 """Vowpal Wabbit's dsjson, written: labels first, since VW loses those that stand after the context."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from neuralucb.logs.columns import Chunk, take
+from neuralucb.logs.numbered import ARM
 
-__all__ = ["ARM", "write_dsjson"]
-
-ARM = "arm/"
-"""Where arms have no features of their own, an action says which arm it is: {"arm":{"3":1}}."""
+__all__ = ["write_dsjson"]
 
 
 def write_dsjson(path: Path, chunks: Iterable[Chunk]) -> int:
@@ -47,7 +46,7 @@ def _lines(chunk: Chunk, count: int) -> Iterator[str]:
     order = np.concatenate([chosen[:, None], others + (others >= chosen[:, None])], axis=1)
     ranking = _rows(order + 1)
     ranked = [""] * n if chunk.probabilities is None else _probabilities(chunk.probabilities.reshape(n, count), order)
-    label = _labels(chunk, chosen)
+    label = _labels(chunk, chosen, ranked)
     when = _times(chunk.time)
     ids = _ids(chunk)
     drop = (
@@ -60,13 +59,14 @@ def _lines(chunk: Chunk, count: int) -> Iterator[str]:
         yield f'{{{begin}{time}"Version":"1","EventId":{one},"a":[{ranks}],"c":{inside}{p_of}{dropped}}}\n'
 
 
-def _labels(chunk: Chunk, chosen: np.ndarray) -> list[str]:
-    """What VW learns from; nothing where no reward was seen."""
-    cost = _rows((0.0 - chunk.reward)[:, None], missing="")
-    places = chosen.tolist()
+def _labels(chunk: Chunk, chosen: np.ndarray, ranked: list[str]) -> list[str]:
+    """What VW learns from. Without a reward, the probability alone, unless `p` has it: VW learns nothing then."""
+    costs = [f'"_label_cost":{c},' if c else "" for c in _rows((0.0 - chunk.reward)[:, None], missing="")]
     return [
-        f'"_label_cost":{c},"_label_probability":{p},"_label_Action":{place + 1},"_labelIndex":{place},' if c else ""
-        for c, p, place in zip(cost, _rows(chunk.propensity[:, None]), places, strict=True)
+        f'{cost}"_label_probability":{p},"_label_Action":{place + 1},"_labelIndex":{place},'
+        if cost or not known
+        else ""
+        for cost, known, p, place in zip(costs, ranked, _rows(chunk.propensity[:, None]), chosen.tolist(), strict=True)
     ]
 
 
@@ -88,46 +88,54 @@ def _ids(chunk: Chunk) -> list[str]:
 
 def _contexts(chunk: Chunk, arms: np.ndarray, count: int) -> Iterator[str]:
     """c of every decision. Names as `User/age` become namespaces again; words become words."""
-    n = len(chunk.line)
-    own = chunk.own.reshape(n, count * chunk.own.shape[1])
-    if any("=" in name for name in chunk.names.shared + chunk.names.own):
+    n, names = len(chunk.line), chunk.names
+    if any(map(_is_ambiguous, names)) or any("=" in name for name in names.shared + names.own):
         yield from _sparse(chunk, arms, count)
         return
-    before = _template(chunk.names.shared)[:-1] + ("," if chunk.names.shared else "") + '"_multi":['
-    if chunk.names.own:
-        whole = before + ",".join([_template(chunk.names.own)] * count) + "]}"
+    first, then = (_by_namespace(each) for each in names)
+    before = _template(names.shared, first)[:-1] + ("," if first else "") + '"_multi":['
+    if then:
+        whole = before + ",".join([_template(names.own, then)] * count) + "]}"
+        own = chunk.own[:, then].reshape(n, count * len(then))
         actions: Iterator[list[str]] = (row.split(",") for row in _rows(own))
     else:
         whole = before + "%s]}"
-        actions = ([",".join([f'{{"arm":{{"{arm}":1}}}}' for arm in row])] for row in arms.tolist())
-    if not chunk.names.shared:
+        actions = ([",".join([f'{{"{ARM}":{{"{arm}":1}}}}' for arm in row])] for row in arms.tolist())
+    if not first:
         yield from (whole % tuple(action) for action in actions)
         return
-    for row, action in zip(_rows(chunk.shared), actions, strict=True):
+    for row, action in zip(_rows(chunk.shared[:, first]), actions, strict=True):
         yield whole % (*row.split(","), *action)
 
 
-def _template(names: tuple[str, ...]) -> str:
+def _by_namespace(names: tuple[str, ...]) -> list[int]:
+    """The columns in an order in which the features of a namespace stand together."""
+    spaces: dict[str, list[int]] = {}
+    for column, name in enumerate(names):
+        space, slash, _ = name.partition("/")
+        spaces.setdefault(space if slash else "", []).append(column)
+    return list(chain.from_iterable(spaces.values()))
+
+
+def _is_ambiguous(names: tuple[str, ...]) -> bool:
+    """Whether a feature has the name of a namespace, so that no object can have both."""
+    return bool({name.partition("/")[0] for name in names if "/" in name} & set(names))
+
+
+def _template(names: tuple[str, ...], order: list[int]) -> str:
     """An object with a %s for every feature, namespaces nested: {"User":{"age":%s}}."""
     from orjson import dumps
 
     spaces: dict[str, list[str]] = {}
-    for name in names:
-        space, slash, rest = name.partition("/")
-        spaces.setdefault(space if slash else "", []).append(rest if slash else name)
-    if list(_in_order(spaces)) != list(names):
-        raise ValueError(f"features of one namespace must stand together, got {', '.join(names)}.")
+    for column in order:
+        space, slash, rest = names[column].partition("/")
+        spaces.setdefault(space if slash else "", []).append(rest if slash else names[column])
     quoted = lambda text: dumps(text).decode().replace("%", "%%")  # noqa: E731
     parts = []
     for space, inner in spaces.items():
         body = ",".join(f"{quoted(name)}:%s" for name in inner)
         parts.append(f"{quoted(space)}:{{{body}}}" if space else body)
     return "{" + ",".join(parts) + "}"
-
-
-def _in_order(spaces: dict[str, list[str]]) -> Iterator[str]:
-    for space, inner in spaces.items():
-        yield from (f"{space}/{name}" if space else name for name in inner)
 
 
 def _sparse(chunk: Chunk, arms: np.ndarray, count: int) -> Iterator[str]:
@@ -140,7 +148,7 @@ def _sparse(chunk: Chunk, arms: np.ndarray, count: int) -> Iterator[str]:
         if chunk.names.own:
             context["_multi"] = [_object(chunk.names.own, own[row, place]) for place in range(count)]
         else:
-            context["_multi"] = [{"arm": {str(arm): 1}} for arm in listed]
+            context["_multi"] = [{ARM: {str(arm): 1}} for arm in listed]
         yield dumps(context).decode()
 
 
@@ -149,6 +157,8 @@ def _object(names: tuple[str, ...], values: np.ndarray) -> dict[str, Any]:
     for column in np.flatnonzero(values):
         space, slash, rest = names[column].partition("/")
         into = made.setdefault(space, {}) if slash else made
+        if type(into) is not dict:
+            raise ValueError(f"feature {space} has the name of a namespace, and dsjson cannot have both; rename it.")
         key, equals, word = (rest if slash else space).partition("=")
         if equals and values[column] == 1 and key not in into:
             into[key] = word
