@@ -36,7 +36,7 @@ class Findings(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether every decision can be used."""
+        """Whether there are decisions and every one can be used."""
         return not self.problems
 
 
@@ -64,6 +64,8 @@ def check_log(path: Path) -> Findings:
         lowest = min(lowest, np.nanmin(chunk.propensity, initial=np.inf))
         arms = max(arms, int(chunk.arms.max(initial=-1)) + 1)
         features = len(chunk.names.shared), len(chunk.names.own)
+    if not decisions and not problems:
+        bad(1, "there is no decision in it")
     low = float(lowest) if np.isfinite(lowest) else np.nan
     return Findings(path, decisions, arms, features, rewards, sure, low, problems, sorted(first))
 
@@ -72,7 +74,8 @@ class _Ids:
     """The ids met so far, as 64-bit numbers: one in 10¹³ pairs would be taken for a duplicate by chance."""
 
     def __init__(self) -> None:
-        self.sorted = np.zeros(0, np.int64)
+        self.runs: list[np.ndarray] = []
+        """each sorted, and more than twice as long as the next: an id is moved a few times, not once a chunk"""
 
     def seen_before(self, ids: np.ndarray, lines: np.ndarray) -> list[tuple[int, str]]:
         known = np.asarray([one is not None for one in ids], dtype=bool)
@@ -80,8 +83,12 @@ class _Ids:
         _, first = np.unique(numbers, return_index=True)
         repeated = np.ones(len(numbers), dtype=bool)
         repeated[first] = False
-        if len(self.sorted) and len(numbers):
-            place = np.minimum(np.searchsorted(self.sorted, numbers), len(self.sorted) - 1)
-            repeated |= self.sorted[place] == numbers
-        self.sorted = np.union1d(self.sorted, numbers)
+        if not len(numbers):
+            return []
+        for run in self.runs:
+            place = np.minimum(np.searchsorted(run, numbers), len(run) - 1)
+            repeated |= run[place] == numbers
+        self.runs.append(np.unique(numbers))
+        while len(self.runs) > 1 and len(self.runs[-2]) <= 2 * len(self.runs[-1]):
+            self.runs.append(np.sort(np.concatenate([self.runs.pop(), self.runs.pop()])))
         return [(int(line), str(one)) for line, one in zip(lines[known][repeated], ids[known][repeated], strict=True)]
