@@ -4,7 +4,20 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from neuralucb.logs import Skipped, convert, dsjson, features, from_obp, open_log, read_chunks, to_obp, write_log
+from neuralucb.logs import (
+    Skipped,
+    check_log,
+    convert,
+    dsjson,
+    features,
+    from_obp,
+    open_log,
+    read_chunks,
+    recorded,
+    to_obp,
+    write_log,
+)
+from neuralucb.logs.checking import _Ids
 from neuralucb.logs.dsjson_events import Events
 
 from .test_logs import EVENT, OPEN_BANDIT, decisions, feedback, same, together, with_context, write_lines
@@ -157,6 +170,101 @@ def test_a_csv_is_written_in_pieces(tmp_path):
 
     assert openbandit.write_csv(tmp_path / "out.csv", chunks()) == 12_000
     assert sizes[2] > sizes[1]  # the second piece was on its way before the third was asked for
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"propensity": [[0.5, 0.5], [0.0, 1.0]]}, "decision 2: propensity must be above 0 and at most 1, got 0"),
+        ({"propensity": [[0.5, 0.5], [-0.5, 1.5]]}, "decision 2: propensity must be above 0 and at most 1, got -0.5"),
+        ({"propensity": [[0.5, 0.5], [0.5, 0.1]]}, "decision 2: probabilities must add to 1, got 0.6"),
+        ({"propensity": [[0.5, 0.5], [np.nan, np.nan]]}, "decision 2: propensity is NaN"),
+        ({"reward": [1.0, np.inf]}, "decision 2: reward must be finite, got inf"),
+        ({"reward": [1.0]}, r"reward must have shape \(2,\)"),
+        ({"arm": [0, -1]}, "decision 2: arm must be a whole number in 0 to 1, got -1"),
+        ({"arm": [0, 2]}, "decision 2: arm must be a whole number in 0 to 1, got 2"),
+        ({"arm": [0, 0.5]}, "decision 2: arm must be a whole number in 0 to 1, got 0.5"),
+        ({"arm": [[0, 0]]}, r"arm must have shape \(2,\)"),
+        ({"contexts": [[[1.0], [1.0]], [[np.nan], [1.0]]]}, "decision 2: a feature is NaN"),
+        ({"available": [[True, True], [False, True]]}, "decision 2: arm 0 is not among the 1 available"),
+        ({"available": [[True, True]]}, r"available must have shape \(2, 2\)"),
+    ],
+)
+def test_nothing_is_recorded_that_no_log_may_hold(changes, reason):
+    given = {"contexts": np.ones((2, 2, 1)), "arm": [0, 0], "reward": [1.0, 0.0], "propensity": np.full((2, 2), 0.5)}
+    with pytest.raises(ValueError, match=reason):
+        recorded(**(given | {name: np.asarray(value) for name, value in changes.items()}))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "dsjson", "npz", "csv"])
+def test_nothing_is_written_that_could_not_be_read_back(tmp_path, ending):
+    path = tmp_path / f"log.{ending}"
+    good = decisions(3, shared=True)
+    for changes, reason in (
+        (
+            {"propensity": np.asarray([0.5, 1.5, 0.5]), "probabilities": None},
+            "decision 2 cannot .*: propensity must be",
+        ),
+        ({"reward": np.asarray([1.0, 1.0, np.inf])}, "decision 3 cannot be written to .*: reward must be finite"),
+        ({"shared": np.full((3, 3), np.nan)}, "decision 1 cannot be written to .*: a feature is NaN"),
+        ({"arm": np.asarray([0, 9, 0])}, "decision 2 cannot be written to .*: arm 9 is not among the 4"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            write_log(path, [good._replace(**changes)])
+    with pytest.raises(ValueError, match="there is no decision to write"):
+        write_log(path, [])
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "npz", "csv"])
+def test_a_log_of_which_nothing_can_be_used_is_not_converted(tmp_path, ending):
+    for events in ([EVENT | {"pdrop": 1}], []):
+        path = write_lines(tmp_path / "log.dsjson", *events)
+        with pytest.raises(ValueError, match="log.dsjson has no decision that can be used"):
+            convert(path, tmp_path / f"out.{ending}", Skipped())
+        assert not (tmp_path / f"out.{ending}").exists()
+        assert not check_log(path).sound
+
+
+def test_an_empty_log_is_found_by_check(tmp_path):
+    found = check_log(write_lines(tmp_path / "log.dsjson"))
+    assert (found.sound, found.first) == (False, [(1, "there is no decision in it")])
+
+
+@pytest.mark.parametrize("ending", ["parquet", "dsjson"])
+def test_every_bad_decision_is_told_once_however_far_passes_go(tmp_path, ending):
+    bad = np.asarray([3, 5, 9000, 19_999])
+    if ending == "dsjson":
+        events = [EVENT | ({"pdrop": 2} if n in bad else {}) for n in range(20_000)]
+        path = write_lines(tmp_path / "log.dsjson", *events)
+    else:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        write_log(tmp_path / "good.parquet", [decisions(20_000, 2, 1)])
+        table = parquet.read_table(tmp_path / "good.parquet")
+        weight = np.where(np.isin(np.arange(20_000), bad), -1.0, 1.0)
+        table = table.set_column(table.column_names.index("weight"), "weight", pa.array(weight))
+        path = tmp_path / "log.parquet"
+        parquet.write_table(table, path)
+    skipped = Skipped()
+    log = open_log(path, skipped)
+    next(log.chunks())  # a pass that stops early
+    for _ in range(2):
+        assert sum(len(chunk.line) for chunk in log.chunks()) == 20_000 - 4
+        assert skipped.count == 4
+    assert [line for line, _ in skipped.first] == (bad + 1).tolist()
+
+
+def test_ids_are_told_apart_in_time_that_grows_with_their_number():
+    ids, seen = _Ids(), []
+    numbers = [f"id {n}" for n in np.random.default_rng(0).integers(30_000, size=40_000)]
+    for first in range(0, 40_000, 500):
+        lines = np.arange(first, first + 500)
+        seen += [line for line, _ in ids.seen_before(np.asarray(numbers[first : first + 500], object), lines)]
+    known = set()
+    assert seen == [line for line, one in enumerate(numbers) if one in known or known.add(one)]
+    assert len(ids.runs) < 12  # runs double in length, so that few are searched and an id is moved few times
 
 
 NUMBERED = EVENT | {"c": {"_multi": [{"arm": {str(arm): 1}} for arm in range(3)]}}

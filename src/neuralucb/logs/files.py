@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from neuralucb.files import write_whole
-from neuralucb.logs.columns import Bad, Chunk, Names
+from neuralucb.logs.columns import Bad, Chunk, Names, clean
 from neuralucb.logs.dsjson import read_dsjson
 from neuralucb.logs.dsjson_writing import write_dsjson
 from neuralucb.logs.obp import read_npz, write_npz
@@ -72,27 +72,33 @@ def read_chunks(path: Path, bad: Bad | None = None) -> Iterator[Chunk]:
 
 def open_log(path: Path, bad: Bad | None = None) -> Log:
     """The log, with all that must be known before its first chunk. Formats that do not say are read through once."""
+    once = None if bad is None else _Once(bad)
     if _format(path) is FORMATS[".parquet"]:
         names, arms, decisions = parquet_facts(path)
     else:
         names, arms, decisions = Names((), ()), 0, 0
-        for chunk in read_chunks(path, bad):
+        for chunk in _read_once(path, once):
             names, decisions = chunk.names, decisions + len(chunk.line)
             arms = max(arms, int(chunk.arms.max(initial=-1)) + 1)
     if not decisions:
         raise ValueError(f"{path} has no decision that can be used.")
-    told = _format(path) is not FORMATS[".parquet"]
-
-    def chunks() -> Iterator[Chunk]:
-        nonlocal told
-        again, told = told, True  # what cannot be used is reported once, not once a pass
-        return read_chunks(path, (lambda line, reason: None) if again and bad is not None else bad)
-
-    return Log(path, names, arms, decisions, chunks)
+    return Log(path, names, arms, decisions, lambda: _read_once(path, once))
 
 
 def write_log(path: Path, chunks: Iterable[Chunk]) -> int:
-    """Write the decisions, whole or not at all, in the format of the file's ending; returns how many."""
+    """Write the decisions, whole or not at all, in the format of the file's ending; returns how many.
+
+    What could not be read back is refused: each decision is checked as the readers do.
+    """
+
+    def refuse(line: int, reason: str) -> None:
+        raise ValueError(f"decision {line} cannot be written to {path}: {reason}.")
+
+    checked = (clean(chunk, refuse) for chunk in chunks)
+    return _write(path, _some(checked, f"there is no decision to write to {path}."))
+
+
+def _write(path: Path, chunks: Iterable[Chunk]) -> int:
     form, count = _format(path), 0
 
     def write(temporary: Path) -> None:
@@ -111,7 +117,44 @@ def convert(source: Path, target: Path, bad: Bad | None = None) -> int:
     _format(target)
     if source.resolve() == target.resolve():
         raise ValueError(f"{source} cannot be converted into itself; name another file.")
-    return write_log(target, read_chunks(source, bad))
+    return _write(target, _some(read_chunks(source, bad), f"{source} has no decision that can be used."))
+
+
+class _Once:
+    """A `bad` that is told of every line once, however many passes are made and however far they go."""
+
+    def __init__(self, bad: Bad) -> None:
+        self.bad = bad
+        self.told = self.highest = 0
+
+    def __call__(self, line: int, reason: str) -> None:
+        if line > self.told:
+            self.highest = max(self.highest, line)
+            self.bad(line, reason)
+
+    def finish_chunk(self) -> None:
+        """Lines come in any order within a chunk, but never after those of a later one."""
+        self.told = self.highest
+
+
+def _read_once(path: Path, once: _Once | None) -> Iterator[Chunk]:
+    for chunk in read_chunks(path, once):
+        if once is not None:
+            once.finish_chunk()
+        yield chunk
+    if once is not None:
+        once.finish_chunk()
+
+
+def _some(chunks: Iterable[Chunk], otherwise: str) -> Iterator[Chunk]:
+    """The chunks that are not empty; ValueError if there is none, since no format has a use for an empty log."""
+    any_at_all = False
+    for chunk in chunks:
+        if len(chunk.line):
+            any_at_all = True
+            yield chunk
+    if not any_at_all:
+        raise ValueError(otherwise)
 
 
 def _format(path: Path) -> _Format:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from neuralucb.exploring import deterministic
-from neuralucb.logs.columns import Chunk, Names, blank_times
+from neuralucb.logs.columns import MOST_ARMS, Chunk, Names, blank_times, clean, whole
 
 __all__ = ["recorded"]
 
@@ -23,8 +23,12 @@ def recorded(
     propensity  [n, K], as `Choice.propensity`; a deterministic choice is written without one
     reward      [n]; NaN where none was seen yet
     first       the number of the first decision: ids and lines count from it
+
+    What no log may hold raises ValueError with the decision's number: p ≤ 0 or above 1, an arm that was not
+    available, rewards that are infinite, features that are not finite.
     """
     contexts, propensity, arm = (np.asarray(values) for values in (contexts, propensity, arm))
+    reward, given = np.asarray(reward, np.float64), arm
     if propensity.ndim != 2 or contexts.ndim not in (2, 3) or len(contexts) != len(propensity):
         raise ValueError(
             f"contexts must be [n, K, d] or [n, d] and propensity [n, K], got {contexts.shape} and {propensity.shape}."
@@ -33,8 +37,25 @@ def recorded(
     if contexts.ndim == 3 and contexts.shape[1] != arms:
         raise ValueError(f"contexts have {contexts.shape[1]} arms, propensity has {arms}.")
     able = np.ones((n, arms), dtype=bool) if available is None else np.asarray(available, dtype=bool)
+    for name, got, shape in (
+        ("arm", arm.shape, (n,)),
+        ("reward", reward.shape, (n,)),
+        ("available", able.shape, (n, arms)),
+    ):
+        if got != shape:
+            raise ValueError(f"{name} must have shape {shape}, one for each row of propensity, got {got}.")
+    if arms > MOST_ARMS:
+        raise ValueError(f"a log has at most {MOST_ARMS} arms, got {arms}.")
+    arm, odd = whole(arm)
+    odd |= (arm < 0) | (arm >= arms)
+    if odd.any():
+        row = int(np.flatnonzero(odd)[0])
+        raise ValueError(f"decision {first + row}: arm must be a whole number in 0 to {arms - 1}, got {given[row]}.")
     counts = able.sum(axis=1)
     chosen = propensity[np.arange(n), arm].astype(np.float64)
+    unknown = np.flatnonzero(np.isnan(chosen))
+    if unknown.size:
+        raise ValueError(f"decision {first + unknown[0]}: propensity is NaN; of a deterministic choice it is 1.")
     number = np.arange(first, first + n)
     ids = np.full(n, None, dtype=object)
     ids[:] = [str(one) for one in number]
@@ -50,7 +71,7 @@ def recorded(
         tuple(f"shared/x{column}" for column in range(shared.shape[1])),
         tuple(f"own/x{column}" for column in range(own.shape[1])),
     )
-    return Chunk(
+    made = Chunk(
         names,
         number,
         ids,
@@ -59,9 +80,14 @@ def recorded(
         np.broadcast_to(np.arange(arms, dtype=np.int32), (n, arms))[able],
         shared,
         own,
-        arm.astype(np.int32),
-        np.asarray(reward, np.float64),
+        arm,
+        reward,
         np.where(deterministic(chosen, counts), np.nan, chosen),
         np.ones(n),
         propensity[able].astype(np.float64),
     )
+    return clean(made, _refuse)
+
+
+def _refuse(line: int, reason: str) -> None:
+    raise ValueError(f"decision {line}: {reason}.")
