@@ -60,6 +60,14 @@ def test_no_number_of_parquet_is_cut_or_wrapped(tmp_path, columns, reason):
     assert open_log(path).arms == 2
 
 
+def test_a_log_without_any_arm_is_no_log(tmp_path):
+    import pyarrow as pa
+
+    path = other_parquet(tmp_path / "log.parquet", arms=pa.nulls(2))
+    with pytest.raises(ValueError, match="log.parquet has no decision that can be used"):
+        open_log(path)
+
+
 def test_types_of_other_tools_are_read_as_they_are_meant(tmp_path):
     import pyarrow as pa
 

@@ -80,7 +80,7 @@ def open_log(path: Path, bad: Bad | None = None) -> Log:
         for chunk in _read_once(path, once):
             names, decisions = chunk.names, decisions + len(chunk.line)
             arms = max(arms, int(chunk.arms.max(initial=-1)) + 1)
-    if not decisions:
+    if not decisions or not arms:
         raise ValueError(f"{path} has no decision that can be used.")
     return Log(path, names, arms, decisions, lambda: _read_once(path, once))
 

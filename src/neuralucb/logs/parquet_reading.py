@@ -228,6 +228,8 @@ def _facts(file: Any, path: Path) -> tuple[Names, int]:
             facts = json.loads(text)
             version, names = facts["version"], Names(tuple(facts["shared"]), tuple(facts["own"]))
             arms = int(facts["arms"])
+            if not 0 <= arms <= MOST_ARMS:
+                raise ValueError
         except (ValueError, KeyError, TypeError):
             raise ValueError(f"{path} has metadata {META.decode()!r} that is not ours, or damaged.") from None
         if version != VERSION:
