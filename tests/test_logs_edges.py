@@ -40,8 +40,8 @@ def lines_kept(path, skipped):
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        ({"arm": [1, 2**32]}, "arm must be a whole number of 32 bits, got 4294967296"),
-        ({"arm": [1.0, 0.7]}, "arm must be a whole number of 32 bits, got 0.7"),
+        ({"arm": [1, 2**32]}, "arm 4294967296 is not among the 2 available"),
+        ({"arm": [1.0, 0.7]}, "arm must be a whole number, got 0.7"),
         ({"arms": [[0, 1], [0, 2**32 + 1]]}, "arms must be whole numbers"),
         ({"arms": [[0.0, 1.0], [0.0, 1.9]]}, "arms must be whole numbers"),
         ({"arms": [[0, 1], [0, None]]}, "arms must be whole numbers"),
@@ -83,6 +83,17 @@ def test_types_of_other_tools_are_read_as_they_are_meant(tmp_path):
         assert_array_equal(chunk.shared[:, 0], [1, 2])
 
 
+def test_whole_rewards_stay_whole_where_some_were_not_seen(tmp_path):
+    chunk = decisions(4)._replace(reward=np.asarray([1, 0, 1, 1]))
+    later = chunk._replace(reward=np.asarray([1.0, np.nan, 0.0, 1.0]))
+    write_log(tmp_path / "log.parquet", [chunk, later])
+    convert(tmp_path / "log.parquet", tmp_path / "again.parquet")
+    for name in ("log.parquet", "again.parquet"):
+        assert_array_equal(together(tmp_path / name).reward, [1, 0, 1, 1, 1, np.nan, 0, 1])
+    with pytest.raises(ValueError, match="decision 2 has the reward 0.5, but the first had whole numbers"):
+        write_log(tmp_path / "odd.parquet", [chunk, later._replace(reward=np.asarray([1.0, 0.5, 0.0, 1.0]))])
+
+
 @pytest.mark.parametrize("time", [["2020-01-01", "yesterday"], [1577836800000, 1577836800000]])
 def test_a_column_of_times_must_have_times(tmp_path, time):
     path = other_parquet(tmp_path / "log.parquet", time=time)
@@ -93,7 +104,8 @@ def test_a_column_of_times_must_have_times(tmp_path, time):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"action": np.full(50, 2**32)}, "round 1: action must be a whole number"),
+        ({"action": np.full(50, 2**32)}, "round 1: arm 4294967296 is not among"),
+        ({"action": np.full(50, 1e30)}, "round 1: action must be a whole number"),
         ({"action": np.full(50, 0.9)}, "round 1: action must be a whole number"),
         ({"pi_b": np.full((50, 3, 1), np.nan)}, "round 1: pi_b has NaN"),
         ({"expected_reward": np.full((50, 3), np.nan)}, "round 1: expected_reward has NaN"),
@@ -125,6 +137,20 @@ def test_an_obp_dictionary_may_have_lists_and_none(tmp_path):
     back = to_obp(from_obp(listed))
     assert set(back) == {"n_rounds", "n_actions", "context", "action", "position", "reward", "pscore"}
     assert_array_equal(back["context"], given["context"])
+
+
+@pytest.mark.parametrize("through", ["memory", "log.npz", "log.parquet"])
+def test_an_obp_dictionary_keeps_whole_numbers_of_32_bits(tmp_path, through):
+    given = feedback() | {"position": np.arange(50, dtype=np.int32) % 3}
+    given |= {name: given[name].astype(np.int32) for name in ("action", "reward")}
+    chunks = list(from_obp(given))
+    if through != "memory":
+        write_log(tmp_path / through, chunks)
+        chunks = list(read_chunks(tmp_path / through))
+    back = to_obp(chunks)
+    for name in ("action", "reward", "position"):
+        assert back[name].dtype == np.int32, name
+        assert_array_equal(back[name], given[name])
 
 
 def test_an_npz_with_none_in_it_names_the_key(tmp_path):

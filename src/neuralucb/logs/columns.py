@@ -58,7 +58,7 @@ class Chunk(NamedTuple):
     own: np.ndarray
     """[N, features] float32 or float64"""
     arm: np.ndarray
-    """[n] int32, the arm chosen"""
+    """[n] int32 or int64, the arm chosen"""
     reward: np.ndarray
     """[n] float64 or int64; NaN where none was seen"""
     propensity: np.ndarray

@@ -33,12 +33,12 @@ def from_obp(feedback: Mapping[str, Any], bad: Bad | None = None) -> Iterator[Ch
         line = np.arange(rows.start + 1, rows.stop + 1)
         own = np.zeros((n * actions, 0)) if action_context is None else np.tile(action_context, (n, 1))
         reward, pscore = arrays["reward"][rows], arrays["pscore"][rows].astype(np.float64)
-        arm, odd = whole(arrays["action"][rows])
+        arm, odd = whole(arrays["action"][rows], _kind(arrays["action"]))
         none = np.zeros(n, dtype=bool)
         wrong = np.zeros(n, dtype=bool)
         for mask, reason in (
             (np.isnan(reward) | np.isnan(pscore), "reward or pscore is NaN"),
-            (odd, "action must be a whole number of 32 bits"),
+            (odd, "action must be a whole number"),
             (none if pi_b is None else np.isnan(pi_b[rows]).any(axis=(1, 2)), "pi_b has NaN"),
             (none if expected is None else np.isnan(expected[rows]).any(axis=1), "expected_reward has NaN"),
         ):
@@ -79,7 +79,7 @@ def to_obp(chunks: Iterable[Chunk]) -> dict[str, Any]:
         "n_actions": actions,
         "context": np.concatenate([_wide(part.shared, len(names.shared)) for part in parts]).astype(np.float64),
         "action_context": action_context,
-        "action": np.concatenate([part.arm for part in parts]).astype(np.int64),
+        "action": np.concatenate([part.arm for part in parts]),
         "position": _joined([part.position for part in parts]),
         "reward": np.concatenate([part.reward for part in parts]),
         "pscore": np.concatenate([part.propensity for part in parts]),
@@ -154,6 +154,10 @@ def _check(feedback: Mapping[str, Any]) -> tuple[int, int, dict[str, np.ndarray]
         if arrays[name].dtype.kind == "b":
             arrays[name] = arrays[name].astype(np.int64)
     return rounds, actions, arrays
+
+
+def _kind(action: np.ndarray) -> type[np.signedinteger]:
+    return np.int32 if action.dtype == np.int32 else np.int64
 
 
 def _size(feedback: Mapping[str, Any], name: str) -> int:

@@ -24,7 +24,8 @@ def write_parquet(path: Path, chunks: Iterable[Chunk]) -> int:
     try:
         for chunk in chunks:
             if writer is None:
-                schema = _schema(_feature_type(chunk), chunk.reward.dtype)
+                whole = np.dtype("int64") if chunk.position is None else chunk.position.dtype
+                schema = _schema(_feature_type(chunk), chunk.reward.dtype, chunk.arm.dtype, whole)
                 writer = parquet.ParquetWriter(path, schema, compression="snappy", **_encodings())
             _refuse_fractions(chunk, schema)
             writer.write_table(pa.Table.from_arrays(_arrays(chunk, schema), schema=schema))
@@ -32,8 +33,7 @@ def write_parquet(path: Path, chunks: Iterable[Chunk]) -> int:
             names = chunk.names
             arms = max(arms, int(chunk.arms.max(initial=-1)) + 1)
         if writer is None:
-            schema = _schema(np.dtype("float64"), np.dtype("float64"))
-            writer = parquet.ParquetWriter(path, schema)
+            raise ValueError("the log has no decision; the file must have at least one.")
         facts = {"version": VERSION, "shared": names.shared, "own": names.own, "arms": arms}
         writer.add_key_value_metadata({META: json.dumps(facts)})
     finally:
@@ -60,7 +60,7 @@ def _refuse_fractions(chunk: Chunk, schema: Any) -> None:
         )
 
 
-def _schema(features: np.dtype[Any], reward: np.dtype[Any]) -> Any:
+def _schema(features: np.dtype[Any], reward: np.dtype[Any], arm: np.dtype[Any], position: np.dtype[Any]) -> Any:
     import pyarrow as pa
 
     number, real = pa.from_numpy_dtype(features), pa.float64()
@@ -71,12 +71,12 @@ def _schema(features: np.dtype[Any], reward: np.dtype[Any]) -> Any:
             ("shared", pa.list_(number)),
             ("arms", pa.list_(pa.int32())),
             ("own", pa.list_(number)),
-            ("arm", pa.int32()),
+            ("arm", pa.from_numpy_dtype(arm)),
             ("reward", pa.from_numpy_dtype(reward)),
             ("propensity", real),
             ("weight", real),
             ("probabilities", pa.list_(real)),
-            ("position", pa.int64()),
+            ("position", pa.from_numpy_dtype(position)),
             ("expected", pa.list_(real)),
         ]
     )
@@ -119,6 +119,8 @@ def _arrays(chunk: Chunk, schema: Any) -> list[Any]:
         column(chunk.propensity, "propensity", np.isnan(chunk.propensity)),
         column(chunk.weight, "weight"),
         maybe(chunk.probabilities, "probabilities"),
-        pa.nulls(n, pa.int64()) if chunk.position is None else column(chunk.position, "position", chunk.position < 0),
+        pa.nulls(n, schema.field("position").type)
+        if chunk.position is None
+        else column(chunk.position, "position", chunk.position < 0),
         maybe(chunk.expected, "expected"),
     ]

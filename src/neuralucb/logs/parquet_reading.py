@@ -64,7 +64,6 @@ def _chunk(batch: Any, names: Names, first: int, bad: Bad) -> Chunk:
     mark = _Marks(np.arange(first, first + len(batch), dtype=np.int64), bad)
     seen = ~_null(batch, "reward")
     reward, propensity = _numbers(batch, "reward"), _numbers(batch, "propensity").astype(np.float64)
-    reward = reward.astype(np.int64 if reward.dtype.kind == "i" else np.float64)
     mark(_null(batch, "arm"), lambda row: "a reward without a decision" if seen[row] else "arm is missing")
     mark(_null(batch, "arms"), lambda row: "arms is missing")
     mark(np.isnan(reward) & seen, lambda row: "reward is NaN; one that was not seen is null")
@@ -77,8 +76,8 @@ def _chunk(batch: Any, names: Names, first: int, bad: Bad) -> Chunk:
     counted = np.repeat(np.arange(n), counts)
     arms, odd = whole(_values(batch, "arms"))
     mark(np.isin(np.arange(n), counted[odd]), lambda row: "arms must be whole numbers, each of them")
-    arm, odd = whole(_numbers(batch, "arm"))
-    mark(odd, lambda row: f"arm must be a whole number of 32 bits, got {_numbers(batch, 'arm')[row]}")
+    arm, odd = whole(_numbers(batch, "arm"), _kind(batch, "arm"))
+    mark(odd, lambda row: f"arm must be a whole number, got {_numbers(batch, 'arm')[row]}")
     position = _position(batch, mark) if _has(batch, "position") else None
     every = Chunk(
         names,
@@ -130,9 +129,15 @@ def _times(batch: Any) -> np.ndarray:
 
 def _position(batch: Any, mark: _Marks) -> np.ndarray:
     values, null = _numbers(batch, "position"), _null(batch, "position")
-    position, odd = whole(values, np.int64)
+    position, odd = whole(values, _kind(batch, "position"))
     mark(odd & ~null, lambda row: f"position must be a whole number, got {values[row]}")
-    return np.where(null, -1, position)
+    position[null] = -1
+    return position
+
+
+def _kind(batch: Any, name: str) -> type[np.signedinteger]:
+    """The type of a column of whole numbers, so that Open Bandit Pipeline gets back what it gave."""
+    return np.int32 if str(batch.schema.field(name).type) == "int32" else np.int64
 
 
 def _lengths(batch: Any, name: str) -> np.ndarray:
