@@ -575,6 +575,14 @@ def test_convert_tells_what_it_skipped(tmp_path, command):
     assert (code, "cannot be written" in err, "Traceback" in err) == (2, True, False)
 
 
+def test_convert_says_why_nothing_was_left_to_write(tmp_path, command):
+    write_lines(tmp_path / "log.dsjson", EVENT | {"pdrop": 1})
+    code, _, err = command("logs", "convert", "log.dsjson", "log.npz", "--skip-bad")
+    assert code == 2
+    assert "log.dsjson:1: pdrop must be" in err
+    assert "has no decision that can be used" in err
+
+
 def test_memory_does_not_grow_with_the_log(tmp_path):
     """Six times the decisions, the same peak of Python's and NumPy's memory."""
     import tracemalloc

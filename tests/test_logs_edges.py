@@ -260,6 +260,12 @@ def test_a_log_of_which_nothing_can_be_used_is_not_converted(tmp_path, ending):
         assert not check_log(path).sound
 
 
+def test_a_csv_with_a_column_twice_is_refused(tmp_path):
+    (tmp_path / "obd.csv").write_text(OPEN_BANDIT.replace("user_feature_1", "click"))
+    with pytest.raises(ValueError, match="obd.csv has more than one column click"):
+        list(read_chunks(tmp_path / "obd.csv"))
+
+
 def test_an_empty_log_is_found_by_check(tmp_path):
     found = check_log(write_lines(tmp_path / "log.dsjson"))
     assert (found.sound, found.first) == (False, [(1, "there is no decision in it")])

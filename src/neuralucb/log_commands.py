@@ -35,9 +35,11 @@ def convert_log(
     from neuralucb.logs import Skipped, convert
 
     skipped = Skipped() if skip_bad else None
-    count = convert(source, target, skipped)
+    try:
+        count = convert(source, target, skipped)
+    finally:
+        _tell_skipped(skipped, source)  # also where nothing was left to write
     out.print(f"{count} decisions written to {target}", highlight=False, soft_wrap=True)
-    _tell_skipped(skipped, source)
 
 
 @logs_app.command("check")

@@ -98,6 +98,9 @@ class _Layout:
             raise ValueError(
                 f"{path} must have {AFFINITY}0 to {AFFINITY}{len(self.affinities) - 1}, one for each item."
             )
+        twice = sorted({name for name in head if head.count(name) > 1})
+        if twice:
+            raise ValueError(f"{path} has more than one column {', '.join(twice)}; each may be there once.")
         self.place = {name: column for column, name in enumerate(head)}
         self.users = sorted((name for name in head if name.startswith(USER)), key=_number)
         self.words: dict[str, int] = {}
