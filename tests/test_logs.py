@@ -621,6 +621,9 @@ def test_a_bandit_is_trained_from_a_log_and_decides_well_at_once(tmp_path, comma
     assert code == 0, err
     assert "294 rewards" in out
     bandit = OnlineBandit.load(model)
+    assert bandit.names == {"shared": [], "own": []} | {
+        "shared" if shared else "own": [f"{'shared' if shared else 'own'}/x{column}" for column in range(4)]
+    }
     decisions = bandit.select_many(contexts)
     best = np.where(contexts[:, 0] > 0, 2, 0) if shared else contexts[:, :, 0].argmax(axis=1)
     assert np.mean([decision.arm for decision in decisions] == best) > 0.9
@@ -649,3 +652,18 @@ def test_training_refuses_what_it_cannot_use(tmp_path, command):
         OnlineBandit(build("lin-ucb", dim=2)).fit(open_log(tmp_path / "empty.parquet"))
     with pytest.raises(ValueError, match="3.*4|4.*3"):
         OnlineBandit(build("lin-ucb", dim=3)).fit(open_log(tmp_path / "log.parquet"))
+
+
+def test_a_log_with_a_bad_row_teaches_nothing(tmp_path):
+    import pyarrow.parquet as pq
+
+    chance_log(tmp_path / "log.parquet", count=20_000)
+    table = pq.read_table(tmp_path / "log.parquet")
+    bad = table["propensity"].to_pylist()
+    bad[-1] = 7.0
+    index = table.schema.get_field_index("propensity")
+    pq.write_table(table.set_column(index, "propensity", [bad]), tmp_path / "bad.parquet")
+    bandit = OnlineBandit(build("lin-ucb", dim=4))
+    with pytest.raises(ValueError, match="bad.parquet.*20000"):
+        bandit.fit(open_log(tmp_path / "bad.parquet"))
+    assert bandit.health().observed == 0

@@ -185,6 +185,8 @@ def test_a_decision_without_chance_has_no_propensity_and_a_floor_gives_it_the_ex
     plain, floored = bandit(), bandit(floor=0.2)
     rows = contexts()
     assert plain.select(rows).propensity is None
+    assert plain.select(rows).deterministic
+    assert not floored.select(rows).deterministic
     mask = np.array([True, True, True, False])
     seen = floored.select_many(np.tile(rows[None], (2000, 1, 1)), available=np.tile(mask, (2000, 1)))
     best = int(np.argmax(np.where(mask, seen[0].score, -np.inf)))

@@ -274,5 +274,5 @@ def test_a_dual_form_played_longer_than_planned_says_so():
         assert np.isfinite(bandit.select(jax.random.key(t), belief, contexts[t]).score).all()
         belief = bandit.observe(belief, contexts[t, 0], np.float32(1))
     assert np.isnan(bandit.select(jax.random.key(0), belief, contexts[0]).score).all()
-    with pytest.raises(ValueError, match="rounds a whole number of at least 1"):
+    with pytest.raises(ValueError, match="rounds must be a whole number of at least 1, got 0"):
         build("neural-ucb0", dim=DIM, rounds=0)

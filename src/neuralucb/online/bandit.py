@@ -16,7 +16,7 @@ from neuralucb.online.asking import read_request, read_rewards
 from neuralucb.online.contexts import shape_of_policy
 from neuralucb.online.deciding import decide, decide_many
 from neuralucb.online.decisions import Decision, Explanation
-from neuralucb.online.fitting import pieces
+from neuralucb.online.fitting import names_of, pieces
 from neuralucb.online.health import Health, examine
 from neuralucb.online.journal import Sync
 from neuralucb.online.learning import Background, Lesson, train, warn
@@ -77,7 +77,7 @@ class OnlineBandit:
         snapshot_every = whole("snapshot_every", snapshot_every, 1)
         shape = shape_of_policy(policy, example)
         if shape is None:
-            raise ValueError("example must be a context of one arm, got None; this policy was not made by build.")
+            raise ValueError("example must be a context of one arm, got None: build did not make this policy.")
         self.name = secrets.token_hex(4)
         self.policy = policy
         self.settings: dict[str, Any] = {
@@ -133,8 +133,11 @@ class OnlineBandit:
 
         contexts, arms  (n, d) of what was played, without arms; shared ones beside ids; (n, K, d) beside numbers
         """
+        names = names_of(contexts, self._state.names)
         for rows, values in pieces(self._state.arms, contexts, arms, rewards):
             with self._lock:
+                if names != self._state.names:
+                    self._do(Event("names", {"names": names}, {}))
                 self._do(Event("fit", {}, {**self._state.context_arrays(rows), "rewards": values}))
         lesson = self.learn()
         self._after_observing()
@@ -229,6 +232,11 @@ class OnlineBandit:
         """Counts, memory, and whether the belief is sound."""
         with self._lock:
             return examine(self)
+
+    @property
+    def names(self) -> dict[str, list[str]] | None:
+        """The features of a context in order, if a log said: those `shared` by the arms, then each one's `own`."""
+        return self._state.names
 
     def warm_up(self, arms: int | None = None, decisions: int = 1) -> int:
         """Compile ahead what decisions over so many arms need, and learning; returns how many programs there are."""

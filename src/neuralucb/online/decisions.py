@@ -36,6 +36,11 @@ class Decision(NamedTuple):
     version: int
     """of the belief that chose: how many observations and trainings it had behind it"""
 
+    @property
+    def deterministic(self) -> bool:
+        """Whether there was no chance in it."""
+        return self.propensity is None
+
 
 class Explanation(NamedTuple):
     """A decision in full. Printed, it is a table."""

@@ -9,7 +9,7 @@ import numpy as np
 from neuralucb.online.arms import Arms
 from neuralucb.online.asking import played, read_rewards
 
-__all__ = ["pieces"]
+__all__ = ["names_of", "pieces"]
 
 ROWS = 4096
 """Observations taken at once: others may decide in between."""
@@ -17,7 +17,7 @@ ROWS = 4096
 
 def pieces(arms: Arms, contexts: Any, choices: Any, rewards: Any) -> Iterator[tuple[Any, np.ndarray]]:
     """Contexts of what was played, and rewards, some at a time; all of them checked before the first."""
-    if hasattr(contexts, "chunks"):  # a Log: it was checked when it was opened
+    if hasattr(contexts, "chunks"):
         if choices is not None or rewards is not None:
             raise ValueError("arms and rewards must be None beside a log, which has its own.")
         yield from _of_log(arms, contexts)
@@ -30,10 +30,22 @@ def pieces(arms: Arms, contexts: Any, choices: Any, rewards: Any) -> Iterator[tu
         yield jax.tree.map(lambda leaf, first=first: leaf[first : first + ROWS], (rows, values))
 
 
+def names_of(contexts: Any, known: dict[str, list[str]] | None) -> dict[str, list[str]] | None:
+    """The names of a log's features, in the order in which a context has them; None where nobody said."""
+    if not hasattr(contexts, "chunks"):
+        return known
+    names = {"shared": list(contexts.names.shared), "own": list(contexts.names.own)}
+    if known is not None and known != names:
+        raise ValueError(f"{contexts.path} has the features {names}, the bandit has learned from {known}.")
+    return names
+
+
 def _of_log(arms: Arms, log: Any) -> Iterator[tuple[Any, np.ndarray]]:
     from neuralucb.logs.batches import batches
     from neuralucb.logs.learning import chosen
 
+    for _ in log.chunks():  # once, to the end: a log with a bad line teaches nothing
+        pass
     found = 0
     for batch in batches(log):
         use = batch.valid & ~np.isnan(batch.reward)

@@ -57,6 +57,8 @@ class State:
         self.arms = Arms(shape, places)
         self.moments = Moments()
         self.counts = dict.fromkeys(COUNTED, 0)
+        self.names: dict[str, list[str]] | None = None
+        """of features, if a log said"""
         self.learned_at = 0
         self.loss = math.nan
         self.smallest_variance = math.inf
@@ -69,6 +71,7 @@ class State:
             "reward": self._reward,
             "expire": self._expire,
             "fit": lambda fields, arrays: self._observe(self.context_of(arrays), arrays["rewards"]),
+            "names": self._name,
             "start": lambda fields, arrays: self._start(),
             "learn": self._learn,
             "abandon": lambda fields, arrays: self.abandon(),
@@ -162,6 +165,9 @@ class State:
     def _remove_arm(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.arms = self.arms.without(fields["arm"])
 
+    def _name(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.names = fields["names"]
+
     def _start(self) -> None:
         self.abandon()
         self.settle()
@@ -208,6 +214,7 @@ class State:
             "total": self.observations.total,
             "moments": list(self.moments),
             "counts": dict(self.counts),
+            "names": self.names,
             "version": self.version,
             "learned_at": self.learned_at,
             "loss": self.loss if math.isfinite(self.loss) else None,  # JSON knows no NaN
@@ -233,6 +240,7 @@ class State:
         self._supposed = with_leaves(self.fresh, supposed, all_of_them=True) if supposed else None
         self.belief, self.observations, self.arms, self.ledger = belief, observations, arms, ledger
         self.moments, self.counts, self.version, self.learned_at = moments, counts, version, learned_at
+        self.names = fields["names"]
         self.loss = math.nan if fields["loss"] is None else fields["loss"]
         self.smallest_variance = math.inf if fields["smallest_variance"] is None else fields["smallest_variance"]
 
