@@ -36,6 +36,9 @@ REAL_GRID = {
 }
 """λ and η of the algorithms that train a network on real data; the rest is as for the synthetic problems."""
 
+LESS_OF_IT = {"smoke": {"step_size": [0.02]}, "small": {"regularization": [1e-2], "step_size": [0.02, 0.05]}}
+"""Of that grid for the smaller sizes: with fewer training steps smaller ones learn next to nothing, larger diverge."""
+
 LESS_WORK: dict[tuple[str, str], dict[str, Any]] = {
     ("figure1", "smoke"): {"steps": 20, "networks": 3, "budget": 50},
     ("figure2", "smoke"): {"steps": 20, "networks": 2, "budget": 50, "batch_size": 50},
@@ -58,13 +61,14 @@ def paper_sweep(figure: str, scale: str) -> Sweep:
 def _grid(name: str, figure: str, scale: str) -> dict[str, list[Any]]:
     """The paper's grid; for smoke the middle of it, and two values of γ or α; for small real data its middle."""
     grid = paper_grid(name)
-    if figure == "figure2" and "steps" in _settings(name):
+    real = figure == "figure2" and "steps" in _settings(name)
+    if real:
         grid |= REAL_GRID
     if scale == "smoke":
-        return {key: values[:2] if key == "exploration" else _middle(values) for key, values in grid.items()}
-    if (figure, scale) == ("figure2", "small"):
-        return {key: values[1:3] if key == "regularization" else _middle(values) for key, values in grid.items()}
-    return grid
+        grid = {key: values[:2] if key == "exploration" else _middle(values) for key, values in grid.items()}
+    elif (figure, scale) == ("figure2", "small"):
+        grid = {key: _middle(values) for key, values in grid.items()}
+    return grid | LESS_OF_IT.get(scale, {}) if real else grid
 
 
 def _middle(values: list[Any]) -> list[Any]:
