@@ -4,12 +4,15 @@ import json
 import os
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 __all__ = ["StorageError", "make_folder", "pack", "sync_folder", "unpack"]
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 Step = Callable[[str], None]
 """Told the name of each step before it is done; what it raises stops there. For tests of crashes."""
@@ -21,9 +24,15 @@ class StorageError(Exception):
 
 def pack(fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     """Plain values and arrays as bytes: the length of a JSON text, the text, then the arrays one after the other."""
-    shapes = {name: (array.dtype.str, array.shape) for name, array in arrays.items()}
-    text = json.dumps([fields, shapes], separators=(",", ":")).encode()
+    shapes = _shapes(tuple((name, array.dtype, array.shape) for name, array in arrays.items()))
+    text = f"[{_encode(fields)},{shapes}]".encode()
     return b"".join([struct.pack("<I", len(text)), text, *(array.tobytes() for array in arrays.values())])
+
+
+@lru_cache(maxsize=64)
+def _shapes(columns: tuple[tuple[str, np.dtype, tuple[int, ...]], ...]) -> str:
+    """Names, types and shapes in JSON; the same for one decision after the other."""
+    return _encode({name: (kind.str, shape) for name, kind, shape in columns})
 
 
 def unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
