@@ -51,13 +51,14 @@ def evaluate(
             raise ValueError(f"method {method!r} is not known; known: {', '.join(FROZEN)}.")
     divides = any(method in DIVIDES for method in methods)
     model = _model(log, begin, end) if {"direct", "doubly-robust", "switch"} & set(methods) else None
-    sums, unseen = Sums.nothing(), 0
+    sums, seen, unseen = Sums.nothing(), 0, 0
     direction, kept, spread = np.zeros(()), np.zeros(()), np.zeros(())
     for batch, target in _with_targets(log, policy, belief, begin, end):
         use = batch.valid & ~np.isnan(batch.reward)
         unseen += int((batch.valid & ~use).sum())
         _refuse_deterministic(log, batch, use, divides=divides)
-        predicted = np.zeros_like(target) if model is None else models.predict(model, batch, sums.decisions + unseen)
+        predicted = np.zeros_like(target) if model is None else models.predict(model, batch, seen)
+        seen += int(batch.valid.sum())  # only now: folds count from the batch's first decision, as when fitting
         sums = add(sums, _rounds(batch, target, predicted, use), switch=switch)
         if model is not None:
             rows, groups = np.arange(len(use)), len(model.inverse)
