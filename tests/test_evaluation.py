@@ -175,6 +175,22 @@ def test_replay_covers_the_truth_for_a_policy_that_does_not_learn():
     assert not is_covered(repeat(lambda p: np.full_like(p, 1 / 3)), REPETITIONS).any()  # the control
 
 
+def test_replay_counts_a_decision_as_often_as_it_stands_for():
+    """Of rewards of 0, nine in ten were dropped from the log: those left stand for ten each."""
+    random = np.random.default_rng(0)
+    reward = (random.random(4000) < 0.5).astype(float)
+    chunk = recorded(np.ones((4000, ARMS, DIM)), random.integers(ARMS, size=4000), reward, np.full((4000, ARMS), 1 / 3))
+    thinned = chunk._replace(weight=np.where(reward == 0, 10.0, 1.0))
+    even, heavy = (
+        replay(jax.random.key(0), POLICY, in_memory(one), schedule=read_schedule("100000")).estimate
+        for one in (chunk, thinned)
+    )
+    ips = evaluate(in_memory(thinned), POLICY, (), methods=("ips",)).estimates[0]
+    assert abs(heavy.value - 1 / 11) < 4 * heavy.error
+    assert abs(heavy.value - ips.value) < 4 * np.hypot(heavy.error, ips.error)
+    assert abs(even.value - 1 / 11) > 4 * even.error  # the control
+
+
 def test_replay_learns_along_the_log_as_the_policy_would_online():
     chunk = world(6000, 0, logging=0.0, lie=lambda p: np.full_like(p, 1 / ARMS))
     bandit = build("lin-ucb", dim=DIM)

@@ -46,7 +46,8 @@ class _Rows(NamedTuple):
     available: jax.Array
     arm: jax.Array
     reward: jax.Array
-    propensity: jax.Array
+    ratio: jax.Array
+    """p/s, propensity over the decisions it stands for"""
     use: jax.Array
 
 
@@ -63,12 +64,12 @@ def replay(
     """The reward a decision of the policy while it learns: decisions count where it agrees with the log.
 
     Li et al. need arms logged uniformly. Where they were not, a decision that agrees is accepted with probability
-    c/p, c the smallest propensity (Dudík et al. 2012), so that every decision has the same chance c to be accepted,
-    whatever the policy: unbiased, and costly where c is small.
+    c s/p, s the decisions that it stands for and c the smallest p/s (Dudík et al. 2012), so that every decision has
+    the same chance c to be accepted for each it stands for, whatever the policy: unbiased, and costly where c is small.
     """
     key_init, key_rounds = random.split(key)
-    lowest, decisions, one = _survey(log, begin, end)
-    capacity = int(decisions * lowest + 6 * np.sqrt(decisions * lowest) + 10)
+    lowest, decisions, stand_for, one = _survey(log, begin, end)
+    capacity = int(stand_for * lowest + 6 * np.sqrt(stand_for * lowest) + 10)
     learns = np.zeros(capacity + 1, dtype=bool)
     learns[learning_rounds(schedule, rounds=capacity)] = True
     belief = policy.init(key_init)
@@ -82,7 +83,7 @@ def replay(
     if count < 2:
         raise ValueError(
             f"{log.path}: replay accepted {count} of {decisions} decisions, too few for an estimate; the smallest "
-            f"propensity is {lowest:g}, and every decision is accepted with that probability."
+            f"propensity over weight is {lowest:g}, and every decision is accepted with that probability."
         )
     mean = float(state.total) / count
     error = float(np.sqrt(max(float(state.squares) / count - mean**2, 0.0) / (count - 1)))
@@ -98,7 +99,7 @@ def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, lear
         key_row, row = at
         key_select, key_accept, key_learn = random.split(key_row, 3)
         choice = policy.select(key_select, state.belief, contexts_of(row.shared, row.own), row.available)
-        lucky = random.uniform(key_accept, dtype=jnp.float32) * row.propensity <= lowest
+        lucky = random.uniform(key_accept, dtype=jnp.float32) * row.ratio <= lowest
         accept = row.use & (choice.arm == row.arm) & lucky & (state.accepted + 1 < len(learns))
         context = one_context(row.shared, row.own, row.arm)
         history = append(History(state.contexts, state.rewards, state.accepted, state.accepted), context, row.reward)
@@ -120,9 +121,9 @@ def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, lear
     return lax.scan(one, state, (random.split(key, len(rows.arm)), rows))[0]
 
 
-def _survey(log: Log, begin: int, end: int | None) -> tuple[float, int, Any]:
-    """The smallest propensity, the decisions with a reward, and one context."""
-    lowest, decisions, one = np.inf, 0, None
+def _survey(log: Log, begin: int, end: int | None) -> tuple[float, int, float, Any]:
+    """The smallest p/s, the decisions with a reward, how many they stand for, and one context."""
+    lowest, decisions, stand_for, one = np.inf, 0, 0.0, None
     for batch in batches(log, begin=begin, end=end):
         use = batch.valid & ~np.isnan(batch.reward)
         none = np.flatnonzero(use & np.isnan(batch.propensity))
@@ -130,15 +131,17 @@ def _survey(log: Log, begin: int, end: int | None) -> tuple[float, int, Any]:
             raise ValueError(
                 f"{log.path}: decision {batch.line[none[0]]} was deterministic; replay needs a log with chance in it."
             )
-        lowest = min(lowest, batch.propensity[use].min(initial=np.inf))
-        decisions += int(use.sum())
+        lowest = min(lowest, (batch.propensity[use] / batch.weight[use]).min(initial=np.inf))
+        decisions, stand_for = decisions + int(use.sum()), stand_for + float(batch.weight[use].sum())
         one = jax.eval_shape(one_context, batch.shared[0], batch.own[0], batch.arm[0]) if one is None else one
     if not decisions:
         raise ValueError(f"{log.path} has no decision with a reward in the part that is replayed.")
-    return float(lowest), decisions, one
+    return float(lowest), decisions, stand_for, one
 
 
 def _rows(batch: Batch) -> _Rows:
     use = batch.valid & ~np.isnan(batch.reward)
-    reward, propensity = (values.astype(np.float32) for values in (np.where(use, batch.reward, 0), batch.propensity))
-    return _Rows._make((batch.shared, batch.own, batch.available, batch.arm, reward, propensity, use))
+    ratio = batch.propensity[use] / batch.weight[use]
+    reward, ratios = np.zeros(len(use), np.float32), np.ones(len(use), np.float32)
+    reward[use], ratios[use] = batch.reward[use], ratio
+    return _Rows._make((batch.shared, batch.own, batch.available, batch.arm, reward, ratios, use))
