@@ -191,6 +191,12 @@ def test_replay_counts_a_decision_as_often_as_it_stands_for():
     assert abs(even.value - 1 / 11) > 4 * even.error  # the control
 
 
+def test_replay_does_not_stop_in_silence_where_propensities_are_too_small():
+    chunk = world(4000, 0, logging=0.0)._replace(propensity=np.full(4000, 0.05), probabilities=None)
+    with pytest.raises(ValueError, match="accepted more than its propensities allow, 200 of 4000 decisions: they are"):
+        replay(jax.random.key(0), POLICY, in_memory(chunk), schedule=read_schedule("100000"))
+
+
 def test_replay_learns_along_the_log_as_the_policy_would_online():
     chunk = world(6000, 0, logging=0.0, lie=lambda p: np.full_like(p, 1 / ARMS))
     bandit = build("lin-ucb", dim=DIM)

@@ -69,6 +69,7 @@ def replay(
     """
     key_init, key_rounds = random.split(key)
     lowest, decisions, stand_for, one = _survey(log, begin, end)
+    # six standard deviations above what is expected: a log with true propensities does not get there
     capacity = int(stand_for * lowest + 6 * np.sqrt(stand_for * lowest) + 10)
     learns = np.zeros(capacity + 1, dtype=bool)
     learns[learning_rounds(schedule, rounds=capacity)] = True
@@ -80,6 +81,11 @@ def replay(
         key_batch = random.fold_in(key_rounds, number)
         state = _walk(policy, key_batch, state, np.float32(lowest), learns, _rows(batch))
     count = int(state.accepted)
+    if count == capacity:
+        raise ValueError(
+            f"{log.path}: replay accepted more than its propensities allow, {stand_for * lowest:.0f} of {decisions} "
+            "decisions: they are wrong; write what the policy that logged really had."
+        )
     if count < 2:
         raise ValueError(
             f"{log.path}: replay accepted {count} of {decisions} decisions, too few for an estimate; the smallest "
