@@ -214,7 +214,6 @@ SMALL = Rounds(
     arm=np.asarray([0, 1, 2, 0]),
     target=np.asarray([[0.6, 0.2, 0.2], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6], [0.4, 0.3, 0.3]]),
     predicted=np.asarray([[0.5, 0.1, 0.2], [0.3, 0.4, 0.1], [0.1, 0.2, 0.7], [0.6, 0.5, 0.4]]),
-    several=np.ones(4, dtype=bool),
     stands_for=np.ones(4),
 )
 
@@ -264,22 +263,57 @@ def test_wrong_propensities_and_little_overlap_are_told_in_words():
     assert any("must average 1" in word for word in lying.words)
     narrow = overlap_of(add(Sums.nothing(), SMALL._replace(propensity=np.asarray([0.001, 0.9, 0.9, 0.9])), switch=10))
     assert any("below 0.01" in word for word in narrow.words)
-    sure = SMALL._replace(propensity=np.asarray([0.5, 1.0, 0.2, 0.8]))
-    assert overlap_of(add(Sums.nothing(), sure, switch=10)).blind == pytest.approx(0.2 / 4)
 
 
-def test_a_deterministic_log_is_not_divided_by():
-    chunk = world(200, 0)
-    sure = chunk._replace(propensity=np.full(200, np.nan))
-    ones = chunk._replace(propensity=np.ones(200))
-    for bad, reason in ((sure, "decision 1 was deterministic"), (ones, "every propensity is 1")):
-        with pytest.raises(ValueError, match=reason):
-            evaluate(in_memory(bad), POLICY, ())
-        made = evaluate(in_memory(bad), POLICY, (), methods=("direct",))
-        assert made.overlap is None
-        assert [one.method for one in made.estimates] == ["direct"]
-    with pytest.raises(ValueError, match="was deterministic"):
-        replay(jax.random.key(0), POLICY, in_memory(sure), schedule=read_schedule("50"))
+SURE = {"null": np.nan, "one": 1.0}
+
+
+@pytest.mark.parametrize("written", SURE.values(), ids=SURE)
+@pytest.mark.parametrize("which", [slice(None), slice(0, -5), slice(7, 8)], ids=["all", "nearly all", "one"])
+def test_a_deterministic_decision_is_not_divided_by(written, which):
+    chunk = world(200, 0)._replace(probabilities=None)
+    chunk.propensity[which] = written
+    line = chunk.line[which][0]
+    log = in_memory(chunk)
+    for method in ("ips", "snips", "doubly-robust", "switch"):
+        with pytest.raises(ValueError, match=f"decision {line} was deterministic"):
+            evaluate(log, POLICY, (), methods=(method,))
+    with pytest.raises(ValueError, match=f"decision {line} was deterministic"):
+        replay(jax.random.key(0), POLICY, log, schedule=read_schedule("50"))
+    made = evaluate(log, POLICY, (), methods=("direct",))
+    assert made.overlap is None
+    assert (made.decisions, made.deterministic) == (200, 0)
+
+
+@pytest.mark.parametrize("written", SURE.values(), ids=SURE)
+def test_deterministic_decisions_are_left_out_and_counted_when_asked(written):
+    chunk = world(600, 0, missing=0.1)._replace(probabilities=None)
+    sure = np.arange(600) % 3 == 0
+    seen = ~np.isnan(chunk.reward)
+    spoiled = in_memory(chunk._replace(propensity=np.where(sure, written, chunk.propensity)))
+    pure = in_memory(chunk._replace(reward=np.where(sure, np.nan, chunk.reward)))
+    made, expected_ = (evaluate(log, POLICY, (), skip_deterministic=True) for log in (spoiled, pure))
+    assert made.estimates == expected_.estimates
+    assert (made.decisions, made.deterministic) == ((seen & ~sure).sum(), (seen & sure).sum())
+    along, as_pure = (
+        replay(jax.random.key(0), POLICY, log, schedule=read_schedule("50"), skip_deterministic=True)
+        for log in (spoiled, pure)
+    )
+    assert along.estimate == as_pure.estimate
+    with pytest.raises(ValueError, match="no decision to evaluate with in this part: 69 have no reward, 531 had no"):
+        evaluate(in_memory(chunk._replace(propensity=np.ones(600))), POLICY, (), skip_deterministic=True)
+
+
+@pytest.mark.parametrize("written", SURE.values(), ids=SURE)
+def test_a_decision_with_one_arm_has_a_propensity_of_1_and_can_be_used(written):
+    able = np.asarray([[True, False, False], [True, True, True]] * 50)
+    arm = np.asarray([0, 0, 0, 1, 0, 2] * 16 + [0, 0, 0, 1])
+    chunk = recorded(
+        np.ones((100, ARMS, DIM)), arm, arm.astype(float), able / able.sum(1, keepdims=True), available=able
+    )
+    chunk = chunk._replace(propensity=np.where(able.all(axis=1), 1 / 3, written), probabilities=None)
+    assert evaluate(in_memory(chunk), POLICY, ()).deterministic == 0
+    assert replay(jax.random.key(0), POLICY, in_memory(chunk), schedule=read_schedule("50")).decisions == 100
 
 
 def test_ucb_with_a_floor_makes_a_log_that_tells_its_own_value():
@@ -375,6 +409,19 @@ def test_the_command_prints_one_json_object_and_nothing_else(command, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
 
 
+def test_skip_bad_leaves_deterministic_decisions_out_and_tells_how_many(command, tmp_path):
+    chunk = world(400, 0)._replace(probabilities=None)
+    chunk.propensity[300:310] = np.nan
+    write_log(tmp_path / "log.parquet", [chunk])
+    ask = ("evaluate", "log.parquet", "--policy", "uniform", "--methods", "ips,replay")
+    code, _, err = command(*ask)
+    assert code == 2
+    assert "decision 301 was deterministic" in " ".join(err.split())
+    code, out, _ = command(*ask, "--skip-bad", "--out", "here")
+    assert code == 0
+    assert "10 deterministic decisions were left out" in " ".join(out.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -386,11 +433,14 @@ def test_the_command_prints_one_json_object_and_nothing_else(command, tmp_path):
         (["log.parquet", "--policy", "lin-ucb", "--train", "1"], "--train must be at least 0 and below 1"),
         (["log.parquet", "--policy", "lin-ucb", "--level", "95"], "level must be above 0 and below 1"),
         (["sure.parquet", "--policy", "lin-ucb"], "was deterministic"),
+        (["ones.parquet", "--policy", "lin-ucb", "--methods", "replay"], "was deterministic"),
     ],
 )
 def test_bad_input_is_a_short_message(command, tmp_path, arguments, message):
     write_log(tmp_path / "log.parquet", [world(100, 0)])
     write_log(tmp_path / "sure.parquet", [world(100, 0)._replace(propensity=np.full(100, np.nan))])
+    ones = world(100, 0)._replace(propensity=np.ones(100), probabilities=None)
+    write_log(tmp_path / "ones.parquet", [ones])
     code, out, err = command("evaluate", *arguments)
     assert code == 2
     assert message in " ".join(err.split())

@@ -168,6 +168,5 @@ def test_a_floor_must_be_a_probability():
 
 
 def test_only_a_sure_choice_among_several_is_deterministic():
-    assert deterministic(np.asarray([1.0, 1.0, 0.5, 0.99]), np.asarray([3, 1, 2, 2])).tolist() == [
-        True, False, False, False,
-    ]  # fmt: skip
+    propensity, arms = np.asarray([1.0, 1.0, 0.5, 0.99, np.nan, np.nan]), np.asarray([3, 1, 2, 2, 2, 1])
+    assert deterministic(propensity, arms).tolist() == [True, False, False, False, True, False]

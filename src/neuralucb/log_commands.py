@@ -112,6 +112,7 @@ def evaluate(
         "switch": switch,
         "schedule": schedule,
         "seed": seed,
+        "skip_deterministic": skip_bad,
     }
     made = []
     for name, values in chosen.items():
@@ -171,6 +172,7 @@ def _evaluate(
     switch: float,
     schedule: str,
     seed: int,
+    skip_deterministic: bool,
 ) -> "Evaluation":
     import jax
 
@@ -185,9 +187,10 @@ def _evaluate(
     begin = int(log.decisions * train)
     belief = learn_from(key_learn, policy, log, end=begin).belief if begin else policy.init(key_learn)
     frozen = tuple(method for method in methods if method in FROZEN)
-    made = evaluate(log, policy, belief, name=name, methods=frozen, level=level, switch=switch, begin=begin)
+    common: dict[str, Any] = {"level": level, "skip_deterministic": skip_deterministic}
+    made = evaluate(log, policy, belief, name=name, methods=frozen, switch=switch, begin=begin, **common)
     if "replay" in methods:
-        along = replay(key_replay, policy, log, schedule=read_schedule(schedule), level=level)
+        along = replay(key_replay, policy, log, schedule=read_schedule(schedule), **common)
         made = made._replace(estimates=(*made.estimates, along.estimate))
     return made
 

@@ -1,5 +1,6 @@
 """Replay: a policy that learns along the log, from the decisions where it would have done the same (Li et al. 2011)."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 from jax import lax, random
 
 from neuralucb.evaluation.records import Estimate, with_interval
+from neuralucb.evaluation.usable import Usable, usable
 from neuralucb.history import History, append, empty
 from neuralucb.logs.batches import Batch, batches, contexts_of, one_context
 from neuralucb.logs.files import Log
@@ -60,15 +62,19 @@ def replay(
     level: float = 0.95,
     begin: int = 0,
     end: int | None = None,
+    skip_deterministic: bool = False,
 ) -> Replay:
     """The reward a decision of the policy while it learns: decisions count where it agrees with the log.
 
     Li et al. need arms logged uniformly. Where they were not, a decision that agrees is accepted with probability
     c s/p, s the decisions that it stands for and c the smallest p/s (Dudík et al. 2012), so that every decision has
     the same chance c to be accepted for each it stands for, whatever the policy: unbiased, and costly where c is small.
+
+    skip_deterministic  leave decisions without chance out, instead of refusing the log
     """
+    which = partial(usable, log, divides=True, skip_deterministic=skip_deterministic)
     key_init, key_rounds = random.split(key)
-    lowest, decisions, stand_for, one = _survey(log, begin, end)
+    lowest, decisions, stand_for, one = _survey(log, begin, end, which)
     # six standard deviations above what is expected: a log with true propensities does not get there
     capacity = int(stand_for * lowest + 6 * np.sqrt(stand_for * lowest) + 10)
     learns = np.zeros(capacity + 1, dtype=bool)
@@ -79,7 +85,7 @@ def replay(
     state = _State(belief, room.contexts, room.rewards, jnp.int32(0), zero, zero)
     for number, batch in enumerate(batches(log, begin=begin, end=end)):
         key_batch = random.fold_in(key_rounds, number)
-        state = _walk(policy, key_batch, state, np.float32(lowest), learns, _rows(batch))
+        state = _walk(policy, key_batch, state, np.float32(lowest), learns, _rows(batch, which(batch).use))
     count = int(state.accepted)
     if count == capacity:
         raise ValueError(
@@ -127,27 +133,28 @@ def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, lear
     return lax.scan(one, state, (random.split(key, len(rows.arm)), rows))[0]
 
 
-def _survey(log: Log, begin: int, end: int | None) -> tuple[float, int, float, Any]:
+def _survey(log: Log, begin: int, end: int | None, which: Callable[[Batch], Usable]) -> tuple[float, int, float, Any]:
     """The smallest p/s, the decisions with a reward, how many they stand for, and one context."""
-    lowest, decisions, stand_for, one = np.inf, 0, 0.0, None
+    lowest, decisions, stand_for, one, unseen, sure = np.inf, 0, 0.0, None, 0, 0
     for batch in batches(log, begin=begin, end=end):
-        use = batch.valid & ~np.isnan(batch.reward)
-        none = np.flatnonzero(use & np.isnan(batch.propensity))
-        if none.size:
-            raise ValueError(
-                f"{log.path}: decision {batch.line[none[0]]} was deterministic; replay needs a log with chance in it."
-            )
-        lowest = min(lowest, (batch.propensity[use] / batch.weight[use]).min(initial=np.inf))
+        use, *left = which(batch)
+        unseen, sure = unseen + left[0], sure + left[1]
+        lowest = min(lowest, _ratio(batch, use).min(initial=np.inf))
         decisions, stand_for = decisions + int(use.sum()), stand_for + float(batch.weight[use].sum())
         one = jax.eval_shape(one_context, batch.shared[0], batch.own[0], batch.arm[0]) if one is None else one
     if not decisions:
-        raise ValueError(f"{log.path} has no decision with a reward in the part that is replayed.")
+        raise ValueError(
+            f"{log.path} has no decision to replay in this part: {unseen} have no reward, {sure} had no chance."
+        )
     return float(lowest), decisions, stand_for, one
 
 
-def _rows(batch: Batch) -> _Rows:
-    use = batch.valid & ~np.isnan(batch.reward)
-    ratio = batch.propensity[use] / batch.weight[use]
+def _ratio(batch: Batch, use: np.ndarray) -> np.ndarray:
+    """p/s of the decisions used; an arm that was alone has p = 1 even where none is written."""
+    return np.nan_to_num(batch.propensity[use], nan=1.0) / batch.weight[use]
+
+
+def _rows(batch: Batch, use: np.ndarray) -> _Rows:
     reward, ratios = np.zeros(len(use), np.float32), np.ones(len(use), np.float32)
-    reward[use], ratios[use] = batch.reward[use], ratio
+    reward[use], ratios[use] = batch.reward[use], _ratio(batch, use)
     return _Rows._make((batch.shared, batch.own, batch.available, batch.arm, reward, ratios, use))
