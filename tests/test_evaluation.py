@@ -142,6 +142,24 @@ def test_no_decision_is_judged_by_a_model_that_has_seen_it(missing):
     assert made.estimates[0].error > made.logged.error
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_a_number_added_to_all_rewards_is_added_to_every_estimate(own):
+    random = np.random.default_rng(0)
+    contexts, arm = random.normal(size=(500, 10, DIM) if own else (500, DIM)), random.integers(9, size=500)
+    noise, bandit = random.normal(size=500), build("uniform", dim=DIM, shared_by=None if own else 10)
+
+    def values(added):
+        chunk = recorded(contexts.astype(np.float32), arm, noise + added, np.full((500, 10), 0.1))
+        log = Log("memory", chunk.names, 10, 500, lambda: iter([chunk]))
+        methods = ("direct", "snips", "doubly-robust", "switch")
+        made = evaluate(log, bandit, bandit.init(jax.random.key(0)), methods=methods)
+        return np.asarray([[one.value, one.error] for one in made.estimates])
+
+    here, there = values(0.0), values(1000.0)
+    assert_allclose(there[:, 0], here[:, 0] + 1000, rtol=1e-7)  # probabilities are float32
+    assert_allclose(there[:, 1], here[:, 1], rtol=1e-6)
+
+
 def test_switch_is_as_uncertain_as_the_model_it_leaves_the_weights_to():
     log = in_memory(world(500, 0))
     direct, all_left, none_left, robust = (
