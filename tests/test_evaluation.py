@@ -13,7 +13,7 @@ from neuralucb import build, cli
 from neuralucb.evaluation import FROZEN, METHODS, Rounds, Sums, add, estimates_of, evaluate, overlap_of, replay
 from neuralucb.exploring import floor
 from neuralucb.logs import Log, convert, open_log, recorded, write_log
-from neuralucb.logs.batches import shape_of
+from neuralucb.logs.batches import batches, shape_of
 from neuralucb.logs.learning import learn_from
 from neuralucb.policy import Choice, Info, Policy, check_vector, guard
 from neuralucb.rules import draw_arm
@@ -388,6 +388,21 @@ def test_a_log_without_features_and_with_masks_is_evaluated(tmp_path):
         bandit = build("lin-ucb", **shape_of(log), exploration=0.0)
         made = evaluate(log, bandit, learn_from(jax.random.key(0), bandit, log).belief)
         assert_allclose(made.estimates[1].value, able[:, 2].mean(), atol=4 * made.estimates[1].error)
+
+
+@pytest.mark.parametrize("lengths", [[8192] * 12, [3, 5000, 1, 40_000, 70_000, 2], [2]], ids=["even", "odd", "two"])
+def test_batches_hold_every_decision_once_and_only_the_last_has_room(lengths):
+    total, first, chunks = sum(lengths), 1, []
+    for n in lengths:
+        chunks.append(recorded(np.ones((n, 2)), np.zeros(n, int), np.zeros(n), np.full((n, ARMS), 1 / 3), first=first))
+        first += n
+    for begin, end in ((0, None), (total // 3, None), (0, total // 2), (total // 3, total // 2 + 1)):
+        made = list(batches(in_memory(*chunks), begin=begin, end=end))
+        lines = np.concatenate([one.line[one.valid] for one in made])
+        assert lines.tolist() == list(range(begin + 1, (total if end is None else end) + 1))
+        assert len({len(one.line) for one in made}) == 1
+        assert all(one.valid.all() for one in made[:-1])
+        assert made[-1].valid.any()
 
 
 @pytest.fixture
