@@ -442,6 +442,31 @@ def test_the_command_prints_one_json_object_and_nothing_else(command, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
 
 
+def test_without_replay_the_other_methods_are_still_told_unless_it_was_asked_for(command, tmp_path):
+    chunk = world(400, 0)._replace(probabilities=None)
+    chunk.propensity[0] = 1e-6  # in the half that is learned from; replay would accept one decision in a million
+    write_log(tmp_path / "log.parquet", [chunk])
+    code, out, _ = command("evaluate", "log.parquet", "--policy", "uniform", "--out", "here")
+    table = (tmp_path / "here" / "evaluate-log.md").read_text(encoding="utf-8")
+    assert code == 0
+    assert "uniform: no replay: log.parquet: replay accepted" in " ".join(out.split())
+    assert "| doubly-robust |" in table
+    assert "| replay |" not in table
+    code, _, err = command("evaluate", "log.parquet", "--policy", "uniform", "--methods", "ips,replay", "--out", "here")
+    assert code == 2
+    assert "replay accepted" in err
+
+
+def test_the_table_says_what_replay_is_about(command, tmp_path):
+    write_log(tmp_path / "log.parquet", [world(400, 0)])
+    code, out, _ = command("evaluate", "log.parquet", "--policy", "uniform", "--methods", "ips,replay")
+    text = " ".join(out.split())
+    assert code == 0
+    assert "learned from the first 50%, valued on the rest (replay: learned along all of it)" in text
+    assert "replay learned along the whole log from nothing, and accepted" in text
+    assert "of 400 decisions" in text
+
+
 def test_skip_bad_leaves_deterministic_decisions_out_and_tells_how_many(command, tmp_path):
     chunk = world(400, 0)._replace(probabilities=None)
     chunk.propensity[300:310] = np.nan

@@ -64,6 +64,8 @@ class Evaluation(NamedTuple):
     estimates: tuple[Estimate, ...]
     overlap: Overlap | None
     """None where nothing was divided by a propensity"""
+    notes: tuple[str, ...] = ()
+    """what else to know: what replay covers, or why it is not there"""
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
@@ -75,6 +77,7 @@ class Evaluation(NamedTuple):
             "logged": _plain(self.logged._asdict()),
             "estimates": [_plain(one._asdict()) for one in self.estimates],
             "overlap": None if self.overlap is None else _plain(self.overlap._asdict()),
+            "notes": list(self.notes),
         }
 
 

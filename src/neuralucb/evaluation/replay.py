@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax, random
 
-from neuralucb.evaluation.records import Estimate, with_interval
+from neuralucb.evaluation.records import Estimate, Evaluation, with_interval
 from neuralucb.evaluation.usable import Usable, usable
 from neuralucb.history import History, append, empty
 from neuralucb.logs.batches import Batch, batches, contexts_of, one_context
@@ -18,7 +18,7 @@ from neuralucb.policy import Belief, Policy
 from neuralucb.precision import exact
 from neuralucb.schedules import Schedule, learning_rounds
 
-__all__ = ["Replay", "replay"]
+__all__ = ["Replay", "replay", "with_replay"]
 
 
 class Replay(NamedTuple):
@@ -100,6 +100,14 @@ def replay(
     mean = float(state.total) / count
     error = float(np.sqrt(max(float(state.squares) / count - mean**2, 0.0) / (count - 1)))
     return Replay(with_interval("replay", mean, error, count, level=level), count, decisions, state.belief)
+
+
+def with_replay(made: Evaluation, along: Replay) -> Evaluation:
+    """The evaluation with what replay says, and what that is about: not what the other methods are."""
+    note = (
+        f"replay learned along the whole log from nothing, and accepted {along.accepted} of {along.decisions} decisions"
+    )
+    return made._replace(estimates=(*made.estimates, along.estimate), notes=(*made.notes, note))
 
 
 @exact

@@ -54,7 +54,7 @@ def diagnosis(evaluation: Evaluation) -> list[str]:
             f"{evaluation.policy}: {evaluation.deterministic} deterministic decisions were left out; every figure, the "
             "log's own too, is about the others alone."
         )
-    return notes
+    return [*notes, *(f"{evaluation.policy}: {note}." for note in evaluation.notes)]
 
 
 def draw(evaluations: Sequence[Evaluation], paths: Sequence[Path], *, level: float) -> None:
