@@ -480,6 +480,17 @@ def test_skip_bad_leaves_deterministic_decisions_out_and_tells_how_many(command,
     assert "10 deterministic decisions were left out" in " ".join(out.split())
 
 
+def test_the_share_to_learn_from_is_of_the_decisions_that_can_be_used(command, tmp_path):
+    chunk = world(400, 0)._replace(probabilities=None)
+    chunk.propensity[:240] = 2.0
+    write_log(tmp_path / "log.parquet", [chunk])
+    ask = ("evaluate", "log.parquet", "--policy", "uniform", "--methods", "ips", "--skip-bad", "--json")
+    code, out, _ = command(*ask)
+    record = json.loads(out)
+    assert code == 0
+    assert (record["skipped"], record["evaluations"][0]["decisions"]) == (240, 80)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

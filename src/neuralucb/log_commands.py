@@ -102,6 +102,8 @@ def evaluate(
     where = Path("out") if folder is None and not as_json else folder
     skipped = Skipped() if skip_bad else None
     given = open_log(log, skipped)
+    if skip_bad:  # --train is a share of what can be used, which only reading tells
+        given = given._replace(decisions=sum(len(chunk.line) for chunk in given.chunks()))
     if where is not None:
         prepare_folder(where)
     keep_compiled()
