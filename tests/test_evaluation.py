@@ -112,18 +112,19 @@ def test_every_estimator_covers_the_truth_as_often_as_it_says_and_wrong_propensi
     assert not is_covered(share, MANY)[divided].any()
 
 
-def test_the_doubly_robust_estimator_survives_a_wrong_model_where_the_direct_method_does_not():
-    made = []
-    for seed in range(REPETITIONS):
-        log = in_memory(world(500, seed, bend=1.5))
-        some = evaluate(
-            log, POLICY, (), level=LEVEL, methods=("direct", "doubly-robust", "switch"), switch=1e9
-        ).estimates
-        assert some[1].value == some[2].value  # no weight is that large
-        made.append(some)
-    share, _ = coverage(made, true_value(bend=1.5))
-    assert not is_covered(share[0], REPETITIONS)
-    assert is_covered(share[1], REPETITIONS)
+def test_the_doubly_robust_estimator_survives_a_wrong_model_but_not_wrong_propensities_too():
+    methods = ("direct", "doubly-robust", "switch")
+
+    def repeat(lie):
+        made = []
+        for seed in range(REPETITIONS):
+            log = in_memory(world(500, seed, bend=1.5, lie=lie))
+            made.append(evaluate(log, POLICY, (), level=LEVEL, methods=methods, switch=1e9).estimates)
+            assert made[-1][1].value == made[-1][2].value  # no weight is that large
+        return is_covered(coverage(made, true_value(bend=1.5))[0], REPETITIONS)
+
+    assert repeat(lambda p: p).tolist() == [False, True, True]
+    assert repeat(lambda p: np.full_like(p, 1 / ARMS)).tolist() == [False, False, False]  # the control
 
 
 @pytest.mark.parametrize("missing", [0, 1, 7])
@@ -254,6 +255,28 @@ def test_estimators_are_the_formulas_of_open_bandit_pipeline():
     assert_allclose(made["snips"].error, np.sqrt((residuals**2).sum()) / 7.9, rtol=1e-12)
     assert_allclose(made["ips"].effective, 7.9**2 / (1.44 + 10.24 + 9 + 0.25), rtol=1e-12)
     assert_allclose(made["ips"].high - made["ips"].value, 1.959964 * made["ips"].error, rtol=1e-6)
+
+
+def test_estimators_with_weights_are_weighted_means():
+    """Worked out by hand from the values above, with s = 1, 2, 4, 1: Σs = 8, Σs² = 22."""
+    sums = add(Sums.nothing(), SMALL._replace(stands_for=np.asarray([1.0, 2, 4, 1])), switch=3.1)
+    made = {one.method: one for one in estimates_of(sums, FROZEN, level=0.95)}
+    by_round = {
+        "direct": ([0.36, 0.36, 0.48, 0.51], 3.51 / 8),
+        "ips": ([1.2, 0, 3, 0], 13.2 / 8),
+        "doubly-robust": ([0.96, -0.92, 1.38, 0.21], 4.85 / 8),
+        "switch": ([0.96, 0.36, 1.38, 0.21], 7.41 / 8),
+    }
+    for method, (values, mean) in by_round.items():
+        assert_allclose(made[method].value, mean, rtol=1e-12)
+        squares = sum(s**2 * (value - mean) ** 2 for s, value in zip((1, 2, 4, 1), values, strict=True))
+        assert_allclose(made[method].error, np.sqrt(squares) / 8, rtol=1e-12)
+    ratio = 13.2 / 20.1  # Σsw = 1.2 + 6.4 + 12 + 0.5
+    assert_allclose(made["snips"].value, ratio, rtol=1e-12)
+    squares = (1.2 * (1 - ratio)) ** 2 + (6.4 * ratio) ** 2 + (12 * (1 - ratio)) ** 2 + (0.5 * ratio) ** 2
+    assert_allclose(made["snips"].error, np.sqrt(squares) / 20.1, rtol=1e-12)
+    assert_allclose(made["ips"].effective, 20.1**2 / (1.44 + 40.96 + 144 + 0.25), rtol=1e-12)
+    assert_allclose(made["direct"].effective, 64 / 22, rtol=1e-12)
 
 
 def test_sums_are_the_same_in_any_pieces_and_a_weight_of_two_is_two_decisions():
