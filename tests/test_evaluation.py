@@ -341,6 +341,7 @@ def test_deterministic_decisions_are_left_out_and_counted_when_asked(written):
         for log in (spoiled, pure)
     )
     assert along.estimate == as_pure.estimate
+    assert along.deterministic == (seen & sure).sum()
     with pytest.raises(ValueError, match="no decision to evaluate with in this part: 69 have no reward, 531 had no"):
         evaluate(in_memory(chunk._replace(propensity=np.ones(600))), POLICY, (), skip_deterministic=True)
 
@@ -492,7 +493,7 @@ def test_the_table_says_what_replay_is_about(command, tmp_path):
 
 def test_skip_bad_leaves_deterministic_decisions_out_and_tells_how_many(command, tmp_path):
     chunk = world(400, 0)._replace(probabilities=None)
-    chunk.propensity[300:310] = np.nan
+    chunk.propensity[[7, *range(300, 310)]] = np.nan  # one in the half that only replay is about
     write_log(tmp_path / "log.parquet", [chunk])
     ask = ("evaluate", "log.parquet", "--policy", "uniform", "--methods", "ips,replay")
     code, _, err = command(*ask)
@@ -501,6 +502,7 @@ def test_skip_bad_leaves_deterministic_decisions_out_and_tells_how_many(command,
     code, out, _ = command(*ask, "--skip-bad", "--out", "here")
     assert code == 0
     assert "10 deterministic decisions were left out" in " ".join(out.split())
+    assert "of 389 decisions; 11 deterministic ones were left out" in " ".join(out.split())
 
 
 def test_the_share_to_learn_from_is_of_the_decisions_that_can_be_used(command, tmp_path):

@@ -28,6 +28,8 @@ class Replay(NamedTuple):
     accepted: int
     decisions: int
     """with a reward, in the part of the log that was replayed"""
+    deterministic: int
+    """left out, where that was asked for: they had a reward, but no chance in them"""
     belief: Belief
     """what the policy believes at the end"""
 
@@ -74,7 +76,7 @@ def replay(
     """
     which = partial(usable, log, divides=True, skip_deterministic=skip_deterministic)
     key_init, key_rounds = random.split(key)
-    lowest, decisions, stand_for, one = _survey(log, begin, end, which)
+    lowest, decisions, stand_for, sure, one = _survey(log, begin, end, which)
     # six standard deviations above what is expected: a log with true propensities does not get there
     capacity = int(stand_for * lowest + 6 * np.sqrt(stand_for * lowest) + 10)
     learns = np.zeros(capacity + 1, dtype=bool)
@@ -99,7 +101,7 @@ def replay(
         )
     mean = float(state.total) / count
     error = float(np.sqrt(max(float(state.squares) / count - mean**2, 0.0) / (count - 1)))
-    return Replay(with_interval("replay", mean, error, count, level=level), count, decisions, state.belief)
+    return Replay(with_interval("replay", mean, error, count, level=level), count, decisions, sure, state.belief)
 
 
 def with_replay(made: Evaluation, along: Replay) -> Evaluation:
@@ -107,6 +109,8 @@ def with_replay(made: Evaluation, along: Replay) -> Evaluation:
     note = (
         f"replay learned along the whole log from nothing, and accepted {along.accepted} of {along.decisions} decisions"
     )
+    if along.deterministic:
+        note += f"; {along.deterministic} deterministic ones were left out"
     return made._replace(estimates=(*made.estimates, along.estimate), notes=(*made.notes, note))
 
 
@@ -141,8 +145,10 @@ def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, lear
     return lax.scan(one, state, (random.split(key, len(rows.arm)), rows))[0]
 
 
-def _survey(log: Log, begin: int, end: int | None, which: Callable[[Batch], Usable]) -> tuple[float, int, float, Any]:
-    """The smallest p/s, the decisions with a reward, how many they stand for, and one context."""
+def _survey(
+    log: Log, begin: int, end: int | None, which: Callable[[Batch], Usable]
+) -> tuple[float, int, float, int, Any]:
+    """The smallest p/s, the decisions used, how many they stand for, the deterministic ones left out, one context."""
     lowest, decisions, stand_for, one, unseen, sure = np.inf, 0, 0.0, None, 0, 0
     for batch in batches(log, begin=begin, end=end):
         use, *left = which(batch)
@@ -154,7 +160,7 @@ def _survey(log: Log, begin: int, end: int | None, which: Callable[[Batch], Usab
         raise ValueError(
             f"{log.path} has no decision to replay in this part: {unseen} have no reward, {sure} had no chance."
         )
-    return float(lowest), decisions, stand_for, one
+    return float(lowest), decisions, stand_for, sure, one
 
 
 def _ratio(batch: Batch, use: np.ndarray) -> np.ndarray:
