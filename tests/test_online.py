@@ -26,6 +26,8 @@ SMALL = {
     "neural-epsilon-greedy0": {"width": 8, "design": "diagonal"},
     "bootstrapped-nn": {"width": 8, "steps": 5, "networks": 2},
     "kernel-ucb": {"budget": 40},
+    "neural-ts": {"width": 8, "steps": 5, "design": "diagonal"},
+    "neural-square-cb": {"width": 8, "steps": 5},
 }
 
 

@@ -155,6 +155,35 @@ def test_thompsons_propensities_are_as_close_as_they_say(widths, error):
     assert np.abs(np.asarray(ours) - exact).max() <= error
 
 
+@pytest.mark.parametrize(
+    ("means", "widths"),
+    [
+        ([1000, 1000.001], [5e-4, 5e-4]),
+        ([-1e4, -1e4 + 0.01, -1e4 + 0.005], [5e-3, 5e-3, 1e-3]),
+        ([0, 0.001, -1e6], [5e-4, 5e-4, 5e-4]),  # an arm that is far below
+        ([0, 0.001, -1], [1e-6, 1e-3, 1000]),  # one about which nothing is known
+        ([-1, -1, -1, 0], [0, 0, 0, 1]),  # narrow ties below a wide arm
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_thompsons_propensities_do_not_depend_on_the_scale_or_place_of_means(means, widths, dtype):
+    means, widths = (np.asarray(values, dtype) for values in (means, widths))
+    samples = np.random.default_rng(0).normal(size=(400_000, len(means)))
+    samples = means.astype(np.float64) + widths.astype(np.float64) * samples
+    best = samples == samples.max(axis=1, keepdims=True)
+    expected = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
+    with jax.enable_x64(dtype is np.float64):
+        believed = Prediction(jnp.asarray(means), jnp.asarray(widths), jnp.int32(1), jnp.asarray(0, dtype))
+        able = jnp.ones(len(means), dtype=bool)
+        ours = thompson(constant(1.0))(jax.random.key(0), believed, able).propensity
+        keys = jax.random.split(jax.random.key(1), DRAWS)
+        arms = jax.vmap(lambda key: thompson(constant(1.0))(key, believed, able).arm)(keys)
+    error = 5 * np.sqrt(expected * (1 - expected) / len(samples)) + (1e-5 if np.ptp(widths) < 4.5e-3 else 0.0125)
+    assert (np.abs(np.asarray(ours, np.float64) - expected) <= error).all()
+    shares = np.bincount(arms, minlength=len(means)) / DRAWS
+    assert (np.abs(shares - expected) <= 5 * np.sqrt(expected * (1 - expected) / DRAWS) + 1e-5).all()
+
+
 def test_thompson_without_width_is_greedy_with_ties():
     believed = prediction([0.3, 0.9, 0.9, 0.1])._replace(width=jnp.zeros(4, jnp.float32))
     np.testing.assert_allclose(
@@ -168,6 +197,5 @@ def test_a_floor_must_be_a_probability():
 
 
 def test_only_a_sure_choice_among_several_is_deterministic():
-    assert deterministic(np.asarray([1.0, 1.0, 0.5, 0.99]), np.asarray([3, 1, 2, 2])).tolist() == [
-        True, False, False, False,
-    ]  # fmt: skip
+    propensity, arms = np.asarray([1.0, 1.0, 0.5, 0.99, np.nan, np.nan]), np.asarray([3, 1, 2, 2, 2, 1])
+    assert deterministic(propensity, arms).tolist() == [True, False, False, False, True, False]

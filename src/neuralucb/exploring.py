@@ -42,9 +42,9 @@ def floor(policy: Policy, probability: Number) -> Policy:
 
 
 def deterministic(propensity: np.ndarray, arms: np.ndarray) -> np.ndarray:
-    """Which decisions had no chance in them: a propensity of 1 although several `arms` were available.
+    """Which decisions had no chance in them: a propensity of 1, or NaN for none, although there were several `arms`.
 
     propensity, arms  arrays of one shape, a decision each: of the chosen arm, and how many there were to choose from.
     Nothing can be estimated from such a decision about another arm, so logs keep "none" in place of its propensity.
     """
-    return (np.asarray(propensity) >= 1) & (np.asarray(arms) > 1)
+    return ~(np.asarray(propensity) < 1) & (np.asarray(arms) > 1)

@@ -104,6 +104,8 @@ def evaluate(
     where = Path("out") if folder is None and not as_json else folder
     skipped = Skipped() if skip_bad else None
     given = open_log(log, skipped)
+    if skip_bad:  # --train is a share of what can be used, which only reading tells
+        given = given._replace(decisions=sum(len(chunk.line) for chunk in given.chunks()))
     if where is not None:
         prepare_folder(where)
     keep_compiled()
@@ -114,7 +116,9 @@ def evaluate(
         "switch": switch,
         "schedule": schedule,
         "seed": seed,
+        "skip_deterministic": skip_bad,
     }
+    options["replay_may_fail"] = methods == "all"
     made = []
     for name, values in chosen.items():
         with err.status(f"{name} on {log}") if err.is_terminal and not as_json else nullcontext():
@@ -173,11 +177,13 @@ def _evaluate(
     switch: float,
     schedule: str,
     seed: int,
+    skip_deterministic: bool,
+    replay_may_fail: bool,
 ) -> "Evaluation":
     import jax
 
     from neuralucb.algorithms import build
-    from neuralucb.evaluation import FROZEN, evaluate, replay
+    from neuralucb.evaluation import FROZEN, evaluate, replay, with_replay
     from neuralucb.logs.batches import shape_of
     from neuralucb.logs.learning import learn_from
     from neuralucb.schedules import read_schedule
@@ -187,11 +193,17 @@ def _evaluate(
     begin = int(log.decisions * train)
     belief = learn_from(key_learn, policy, log, end=begin).belief if begin else policy.init(key_learn)
     frozen = tuple(method for method in methods if method in FROZEN)
-    made = evaluate(log, policy, belief, name=name, methods=frozen, level=level, switch=switch, begin=begin)
-    if "replay" in methods:
-        along = replay(key_replay, policy, log, schedule=read_schedule(schedule), level=level)
-        made = made._replace(estimates=(*made.estimates, along.estimate))
-    return made
+    common: dict[str, Any] = {"level": level, "skip_deterministic": skip_deterministic}
+    made = evaluate(log, policy, belief, name=name, methods=frozen, switch=switch, begin=begin, **common)
+    if "replay" not in methods:
+        return made
+    learns = read_schedule(schedule)
+    try:
+        return with_replay(made, replay(key_replay, policy, log, schedule=learns, **common))
+    except ValueError as problem:
+        if not replay_may_fail:
+            raise
+        return made._replace(notes=(*made.notes, f"no replay: {str(problem).rstrip('.')}"))
 
 
 def _settings_of(policies: Sequence[str], given: dict[str, str]) -> dict[str, dict[str, Any]]:
@@ -219,7 +231,10 @@ def _show(
     from neuralucb.evaluation.showing import diagnosis, draw, markdown, terminal
     from neuralucb.files import write_whole
 
-    title = f"reward a decision on {log.name}, {level:.0%} intervals; learned from the first {train:.0%}"
+    title = f"reward a decision on {log.name}, {level:.0%} intervals; "
+    title += f"learned from the first {train:.0%}, valued on the rest"
+    if any(estimate.method == "replay" for one in made for estimate in one.estimates):
+        title += " (replay: learned along all of it)"
     if not quiet:
         out.print(terminal(made, title=title))
         for note in (note for one in made for note in diagnosis(one)):

@@ -13,8 +13,8 @@ __all__ = ["best_arm", "best_shares", "draw_arm", "epsilon_greedy", "square_cb",
 
 REACH, NODES = 8.0, 257
 """Thompson's propensities are integrals over ±8 standard deviations, by the trapezoidal rule with a step of 1/16."""
-NARROWEST = 1e-6
-"""A width of 0 counts as this share of the largest mean or width, so that no integrand divides by 0."""
+NARROWEST = 1e-12
+"""A width of 0 counts as this share of the largest width or gap between means, so that no integrand divides by 0."""
 
 
 def ucb(confidence: Confidence) -> Rule:
@@ -86,9 +86,11 @@ def thompson(confidence: Confidence) -> Rule:
         gamma = confidence(prediction.rounds, prediction.log_det).astype(prediction.mean.dtype)
         key_sample, key_tie = random.split(key)
         spread = gamma * prediction.width
-        score = prediction.mean + spread * random.normal(key_sample, spread.shape, spread.dtype)
-        arm = best_arm(key_tie, score, available)
-        propensity = _chance_of_best(prediction.mean, spread, available)
+        deviation = spread * random.normal(key_sample, spread.shape, spread.dtype)
+        # only gaps decide, and are not rounded as large means would be
+        gap = _gaps(prediction.mean, available)
+        arm, score = best_arm(key_tie, gap + deviation, available), prediction.mean + deviation
+        propensity = _chance_of_best(gap, spread, available)
         return Choice(arm, prediction.mean, prediction.width, score, gamma, propensity)
 
     return choose
@@ -128,22 +130,29 @@ def _no_scale(prediction: Prediction) -> jax.Array:
     return jnp.zeros((), dtype=prediction.mean.dtype)
 
 
-def _chance_of_best(mean: jax.Array, spread: jax.Array, available: jax.Array) -> jax.Array:
+def _gaps(mean: jax.Array, available: jax.Array) -> jax.Array:
+    """[K] each mean less the highest: 0 for the best arm. Not finite where the mean is not."""
+    return mean - jnp.where(available & jnp.isfinite(mean), mean, -jnp.inf).max()
+
+
+def _chance_of_best(gap: jax.Array, spread: jax.Array, available: jax.Array) -> jax.Array:
     """[K] the probability that each arm's sample is the largest."""
-    sane = available & jnp.isfinite(mean) & jnp.isfinite(spread)
-    mean, spread = (jnp.where(sane, values, 0).astype(jnp.float32) for values in (mean, jnp.abs(spread)))
-    narrowest = NARROWEST * jnp.maximum(jnp.maximum(spread.max(), jnp.abs(mean).max()), jnp.finfo(jnp.float32).tiny)
-    spread = jnp.maximum(spread, narrowest)
+    sane = available & jnp.isfinite(gap) & jnp.isfinite(spread)
+    gap, spread = (jnp.where(sane, values, 0).astype(jnp.float32) for values in (gap, jnp.abs(spread)))
+    largest = jnp.maximum(spread.max(), jnp.abs(gap).max())
+    spread = jnp.where(largest > 0, jnp.maximum(spread, NARROWEST * largest), 1.0)
     z = jnp.linspace(-REACH, REACH, NODES, dtype=jnp.float32)
-    sample = mean[:, None] + spread[:, None] * z[None, :]
+
+    arms = jnp.arange(len(gap), dtype=jnp.int32)
 
     def others_below(total: jax.Array, other: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
         index, centre, scale, counts = other
-        below = norm.logcdf((sample - centre) / scale)
-        own = jnp.arange(len(mean), dtype=jnp.int32) == index
+        # differences first: a narrow arm's samples far from 0 would all be one number
+        below = norm.logcdf(((gap - centre) / scale)[:, None] + (spread / scale)[:, None] * z[None, :])
+        own = arms == index
         return total + jnp.where(counts & ~own[:, None], below, 0.0), None
 
-    arms = jnp.arange(len(mean), dtype=jnp.int32)
-    log_below, _ = jax.lax.scan(others_below, jnp.zeros_like(sample), (arms, mean, spread, sane))
+    nothing = jnp.zeros((len(gap), NODES), jnp.float32)
+    log_below, _ = jax.lax.scan(others_below, nothing, (arms, gap, spread, sane))
     mass = jnp.where(sane, (norm.pdf(z)[None, :] * jnp.exp(log_below)).sum(axis=1), 0.0)
     return jnp.where(sane.any(), mass / jnp.maximum(mass.sum(), jnp.finfo(jnp.float32).tiny), uniform_shares(available))

@@ -4,6 +4,7 @@ from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
+from neuralucb.algorithms.chance import NEURAL_SQUARE_CB, NEURAL_TS
 from neuralucb.algorithms.classical import GLM_UCB, KERNEL_UCB, LIN_UCB
 from neuralucb.algorithms.contract import Algorithm, Task
 from neuralucb.algorithms.fixed import NEURAL_EPSILON_GREEDY0, NEURAL_UCB0
@@ -25,6 +26,8 @@ ALGORITHMS: dict[str, Algorithm] = {
         LIN_UCB,
         GLM_UCB,
         KERNEL_UCB,
+        NEURAL_TS,
+        NEURAL_SQUARE_CB,
         UNIFORM,
         ORACLE,
     )

@@ -3,7 +3,7 @@
 from neuralucb.evaluation.estimators import Rounds, Sums, add, estimates_of, logged_of, overlap_of
 from neuralucb.evaluation.frozen import FROZEN, evaluate, target_probabilities
 from neuralucb.evaluation.records import METHODS, Estimate, Evaluation, Overlap
-from neuralucb.evaluation.replay import Replay, replay
+from neuralucb.evaluation.replay import Replay, replay, with_replay
 
 __all__ = [
     "FROZEN",
@@ -21,4 +21,5 @@ __all__ = [
     "overlap_of",
     "replay",
     "target_probabilities",
+    "with_replay",
 ]

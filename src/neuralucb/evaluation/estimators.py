@@ -36,8 +36,6 @@ class Rounds(NamedTuple):
     """[n, K] π, the probabilities of the policy that is evaluated"""
     predicted: np.ndarray
     """[n, K] r̂, what a model expects; zeros if there is none"""
-    several: np.ndarray
-    """[n] whether there was more than one arm to choose from"""
     stands_for: np.ndarray
     """[n] decisions that each stands for; ones unless the log was thinned"""
 
@@ -53,16 +51,12 @@ class Sums(NamedTuple):
     second: np.ndarray
     largest: float
     tiny: float
-    sure: int
-    """decisions that were sure of their arm although there were others"""
-    several: int
-    blind: float
 
     @classmethod
     def nothing(cls) -> "Sums":
         """Before the first decision."""
         k = len(COLUMNS)
-        return cls(0, 0.0, 0.0, np.zeros(k), np.zeros(k), np.zeros((k, k)), 0.0, 0.0, 0, 0, 0.0)
+        return cls(0, 0.0, 0.0, np.zeros(k), np.zeros(k), np.zeros((k, k)), 0.0, 0.0)
 
 
 def add(sums: Sums, rounds: Rounds, *, switch: float) -> Sums:
@@ -77,7 +71,6 @@ def add(sums: Sums, rounds: Rounds, *, switch: float) -> Sums:
         [rounds.reward, w * rounds.reward, w, direct, direct + w * residual, direct + kept * residual], axis=1
     ).astype(np.float64)
     s = rounds.stands_for
-    sure = (rounds.propensity >= 1) & rounds.several
     heavy = values * (s**2)[:, None]
     return Sums(
         sums.decisions + len(rows),
@@ -88,9 +81,6 @@ def add(sums: Sums, rounds: Rounds, *, switch: float) -> Sums:
         sums.second + heavy.T @ values,
         max(sums.largest, float(w.max(initial=0.0))),
         sums.tiny + float(s[rounds.propensity < TINY].sum()),
-        sums.sure + int(sure.sum()),
-        sums.several + int(rounds.several.sum()),
-        sums.blind + float((s * (1 - chosen))[sure].sum()),
     )
 
 
@@ -118,13 +108,8 @@ def estimates_of(
 def overlap_of(sums: Sums) -> Overlap:
     """The diagnosis."""
     mean, error = _mean(sums, "weight")
-    share, tiny, blind = _effective(sums) / max(_size(sums), 1), sums.tiny / sums.s, sums.blind / sums.s
+    share, tiny = _effective(sums) / max(_size(sums), 1), sums.tiny / sums.s
     words = []
-    if blind > 0:
-        words.append(
-            f"{blind:.1%} of what the policy would do is invisible: the log was sure of another arm "
-            f"({sums.sure} decisions with a propensity of 1)"
-        )
     if abs(mean - 1) > 4 * error + 1e-6:
         words.append(
             f"weights average {mean:.3g} ± {error:.2g}, and must average 1: the propensities are wrong, or the policy "
@@ -137,7 +122,7 @@ def overlap_of(sums: Sums) -> Overlap:
         )
     if tiny > 0.01:
         words.append(f"{tiny:.1%} of the propensities are below {TINY}: a few decisions carry the estimate")
-    return Overlap(sums.largest, share, mean, error, tiny, blind, tuple(words))
+    return Overlap(sums.largest, share, mean, error, tiny, tuple(words))
 
 
 def _mean(sums: Sums, column: str) -> tuple[float, float]:

@@ -9,6 +9,7 @@ import numpy as np
 from neuralucb.evaluation import models
 from neuralucb.evaluation.estimators import Rounds, Sums, add, estimates_of, logged_of, overlap_of
 from neuralucb.evaluation.records import DIVIDES, METHODS, Evaluation
+from neuralucb.evaluation.usable import Usable, usable
 from neuralucb.logs.batches import Batch, batches, contexts_of
 from neuralucb.logs.files import Log
 from neuralucb.policy import Belief, Policy
@@ -22,10 +23,6 @@ FROZEN = tuple(method for method in METHODS if method != "replay")
 
 ABREAST = 128
 """Decisions computed side by side: more would leave the cache, and cost four times as much."""
-CURE = (
-    "The direct method needs none, but trusts its model alone (methods: direct); for the others log with a floor of "
-    "exploration."
-)
 
 
 def evaluate(
@@ -39,25 +36,28 @@ def evaluate(
     switch: float = 10.0,
     begin: int = 0,
     end: int | None = None,
+    skip_deterministic: bool = False,
 ) -> Evaluation:
     """What the policy, with this belief, would have earned a decision, from number `begin` (from 0) to `end`.
 
     level   of the intervals
     switch  τ: weights above it are left to the model, by the method of that name
+    skip_deterministic  leave decisions without chance out of methods that divide by it, instead of refusing the log
     A belief that was learned from the same decisions flatters the policy: learn before `begin`.
     """
     for method in methods:
         if method not in FROZEN:
             raise ValueError(f"method {method!r} is not known; known: {', '.join(FROZEN)}.")
     divides = any(method in DIVIDES for method in methods)
-    model = _model(log, begin, end) if {"direct", "doubly-robust", "switch"} & set(methods) else None
-    sums, unseen = Sums.nothing(), 0
+    which = partial(usable, log, divides=divides, skip_deterministic=skip_deterministic)
+    model = _model(log, begin, end, which) if {"direct", "doubly-robust", "switch"} & set(methods) else None
+    sums, seen, unseen, sure = Sums.nothing(), 0, 0, 0
     direction, kept, spread = np.zeros(()), np.zeros(()), np.zeros(())
     for batch, target in _with_targets(log, policy, belief, begin, end):
-        use = batch.valid & ~np.isnan(batch.reward)
-        unseen += int((batch.valid & ~use).sum())
-        _refuse_deterministic(log, batch, use, divides=divides)
-        predicted = np.zeros_like(target) if model is None else models.predict(model, batch, sums.decisions + unseen)
+        use, *left = which(batch)
+        unseen, sure = unseen + left[0], sure + left[1]
+        predicted = np.zeros_like(target) if model is None else models.predict(model, batch, seen)
+        seen += int(batch.valid.sum())  # only now: folds count from the batch's first decision, as when fitting
         sums = add(sums, _rounds(batch, target, predicted, use), switch=switch)
         if model is not None:
             rows, groups = np.arange(len(use)), len(model.inverse)
@@ -67,9 +67,9 @@ def evaluate(
             kept = kept + models.kept_features(batch, np.where(w <= switch, w, 0), use, groups)
             spread = spread + models.spread(batch, residual, use, groups)
     if not sums.decisions:
-        raise ValueError(f"{log.path} has no decision with a reward in the part that is evaluated.")
-    if divides:
-        _refuse_all_sure(log, sums)
+        raise ValueError(
+            f"{log.path} has no decision to evaluate with in this part: {unseen} have no reward, {sure} had no chance."
+        )
     uncertain = {}
     if model is not None:
         moves = {"direct": direction / sums.s, "switch": (direction - kept) / sums.s}
@@ -78,6 +78,7 @@ def evaluate(
         name,
         sums.decisions,
         unseen,
+        sure,
         logged_of(sums, level=level),
         tuple(estimates_of(sums, tuple(methods), level=level, model_variance=uncertain)),
         overlap_of(sums) if divides else None,
@@ -115,11 +116,11 @@ def _with_targets(
         yield waiting[0], np.asarray(waiting[1], np.float64)
 
 
-def _model(log: Log, begin: int, end: int | None) -> models.Model:
+def _model(log: Log, begin: int, end: int | None, which: Callable[[Batch], Usable]) -> models.Model:
     grams, seen = None, 0
     for batch in batches(log, begin=begin, end=end):
         grams = models.Grams.nothing(batch) if grams is None else grams
-        grams = models.gather(grams, batch, batch.valid & ~np.isnan(batch.reward), seen)
+        grams = models.gather(grams, batch, which(batch).use, seen)
         seen += int(batch.valid.sum())
     if grams is None:
         raise ValueError(f"{log.path} has no decision in the part that is evaluated.")
@@ -129,26 +130,9 @@ def _model(log: Log, begin: int, end: int | None) -> models.Model:
 def _rounds(batch: Batch, target: np.ndarray, predicted: np.ndarray, use: np.ndarray) -> Rounds:
     return Rounds(
         batch.reward[use],
-        np.nan_to_num(batch.propensity[use], nan=1.0),  # refused before, unless nothing divides by it
+        np.nan_to_num(batch.propensity[use], nan=1.0),  # one arm alone, or nothing divides by it
         batch.arm[use],
         target[use],
         predicted[use],
-        batch.available[use].sum(axis=1) > 1,
         batch.weight[use],
     )
-
-
-def _refuse_deterministic(log: Log, batch: Batch, use: np.ndarray, *, divides: bool) -> None:
-    none = np.flatnonzero(use & np.isnan(batch.propensity))
-    if divides and none.size:
-        raise ValueError(
-            f"{log.path}: decision {batch.line[none[0]]} was deterministic: there is no propensity to divide by. {CURE}"
-        )
-
-
-def _refuse_all_sure(log: Log, sums: Sums) -> None:
-    if sums.several and sums.sure == sums.several:
-        raise ValueError(
-            f"{log.path}: every propensity is 1 although there were several arms: the log was deterministic, or "
-            f"its propensities were never written. {CURE}"
-        )

@@ -1,4 +1,8 @@
-"""A reward model fitted on the log itself: ridge regression, cross-fitted, so that no decision judges itself."""
+"""A reward model fitted on the log itself: ridge regression, cross-fitted, so that no decision judges itself.
+
+The intercept is free of the ridge, so that adding a number to all rewards adds it to what is expected. An arm that
+was never seen is expected to earn what the others do.
+"""
 
 from typing import NamedTuple
 
@@ -32,7 +36,7 @@ class Grams(NamedTuple):
 
 
 class Model(NamedTuple):
-    """The coefficients of each fold, fitted on the other folds, and the inverse of the whole Σφφᵀ + λI."""
+    """The coefficients of each fold, fitted on the other folds, and the inverse of the whole Σφφᵀ + ridge."""
 
     coefficients: np.ndarray
     """[folds, groups, p]"""
@@ -57,9 +61,12 @@ def gather(grams: Grams, batch: Batch, use: np.ndarray, first: int) -> Grams:
 def model_of(grams: Grams) -> Model:
     """Ridge regression on the other folds, for each fold."""
     whole, sums = grams.products.sum(axis=0), grams.sums.sum(axis=0)
-    ridge = RIDGE * np.eye(whole.shape[-1])
-    coefficients = np.linalg.solve(whole - grams.products + ridge, (sums - grams.sums)[..., None])[..., 0]
-    return Model(coefficients, np.linalg.inv(whole + ridge))
+    others, rewards = whole - grams.products, sums - grams.sums
+    mean = rewards[..., 0].sum(axis=1) / np.maximum(others[..., 0, 0].sum(axis=1), np.finfo(np.float64).tiny)
+    centred = rewards - mean[:, None, None] * others[..., 0]
+    coefficients = np.linalg.solve(_with_ridge(others), centred[..., None])[..., 0]
+    coefficients[..., 0] += mean[:, None]
+    return Model(coefficients, np.linalg.inv(_with_ridge(whole)))
 
 
 def predict(model: Model, batch: Batch, first: int) -> np.ndarray:
@@ -69,7 +76,7 @@ def predict(model: Model, batch: Batch, first: int) -> np.ndarray:
     made = np.empty(batch.own.shape[:2])
     for f in range(FOLDS):
         rows, beta = fold == f, model.coefficients[f].astype(np.float32)
-        base = beta[:, 0] + batch.shared[rows] @ beta[:, 1:shared].T
+        base = model.coefficients[f, :, 0] + batch.shared[rows] @ beta[:, 1:shared].T
         made[rows] = base + batch.own[rows] @ beta[0, shared:] if batch.own.shape[2] else base
     return made
 
@@ -116,6 +123,13 @@ def model_variance(model: Model, direction: np.ndarray, spread: np.ndarray) -> f
 def folds(count: int, first: int) -> np.ndarray:
     """The fold of each decision."""
     return (np.arange(count) + first) % FOLDS
+
+
+def _with_ridge(products: np.ndarray) -> np.ndarray:
+    """Σφφᵀ + λI on all but the intercept; on the intercept too where nothing was seen, so that it stays 0."""
+    ridge = RIDGE * np.broadcast_to(np.eye(products.shape[-1]), products.shape)
+    ridge[..., 0, 0] = np.where(products[..., 0, 0] > 0, 0.0, RIDGE)
+    return products + ridge
 
 
 def _features(batch: Batch) -> np.ndarray:

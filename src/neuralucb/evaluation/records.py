@@ -46,8 +46,6 @@ class Overlap(NamedTuple):
     mean_weight_error: float
     tiny: float
     """share of decisions with a propensity below 0.01"""
-    blind: float
-    """share of the policy's choices that the log cannot tell about: it was sure of another arm"""
     words: tuple[str, ...]
     """the diagnosis; empty if nothing is amiss"""
 
@@ -59,11 +57,15 @@ class Evaluation(NamedTuple):
     decisions: int
     without_reward: int
     """left out: no reward was seen"""
+    deterministic: int
+    """left out, where that was asked for: they had a reward, but no chance in them"""
     logged: Estimate
     """what the log itself earned"""
     estimates: tuple[Estimate, ...]
     overlap: Overlap | None
     """None where nothing was divided by a propensity"""
+    notes: tuple[str, ...] = ()
+    """what else to know: what replay covers, or why it is not there"""
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
@@ -71,9 +73,11 @@ class Evaluation(NamedTuple):
             "policy": self.policy,
             "decisions": self.decisions,
             "without_reward": self.without_reward,
+            "deterministic": self.deterministic,
             "logged": _plain(self.logged._asdict()),
             "estimates": [_plain(one._asdict()) for one in self.estimates],
             "overlap": None if self.overlap is None else _plain(self.overlap._asdict()),
+            "notes": list(self.notes),
         }
 
 

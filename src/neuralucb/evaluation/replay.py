@@ -1,5 +1,6 @@
 """Replay: a policy that learns along the log, from the decisions where it would have done the same (Li et al. 2011)."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -8,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax, random
 
-from neuralucb.evaluation.records import Estimate, with_interval
+from neuralucb.evaluation.records import Estimate, Evaluation, with_interval
+from neuralucb.evaluation.usable import Usable, usable
 from neuralucb.history import History, append, empty
 from neuralucb.logs.batches import Batch, batches, contexts_of, one_context
 from neuralucb.logs.files import Log
@@ -16,7 +18,7 @@ from neuralucb.policy import Belief, Policy
 from neuralucb.precision import exact
 from neuralucb.schedules import Schedule, learning_rounds
 
-__all__ = ["Replay", "replay"]
+__all__ = ["Replay", "replay", "with_replay"]
 
 
 class Replay(NamedTuple):
@@ -26,6 +28,8 @@ class Replay(NamedTuple):
     accepted: int
     decisions: int
     """with a reward, in the part of the log that was replayed"""
+    deterministic: int
+    """left out, where that was asked for: they had a reward, but no chance in them"""
     belief: Belief
     """what the policy believes at the end"""
 
@@ -46,7 +50,8 @@ class _Rows(NamedTuple):
     available: jax.Array
     arm: jax.Array
     reward: jax.Array
-    propensity: jax.Array
+    ratio: jax.Array
+    """p/s, propensity over the decisions it stands for"""
     use: jax.Array
 
 
@@ -59,16 +64,21 @@ def replay(
     level: float = 0.95,
     begin: int = 0,
     end: int | None = None,
+    skip_deterministic: bool = False,
 ) -> Replay:
     """The reward a decision of the policy while it learns: decisions count where it agrees with the log.
 
     Li et al. need arms logged uniformly. Where they were not, a decision that agrees is accepted with probability
-    c/p, c the smallest propensity (Dudík et al. 2012), so that every decision has the same chance c to be accepted,
-    whatever the policy: unbiased, and costly where c is small.
+    c s/p, s the decisions that it stands for and c the smallest p/s (Dudík et al. 2012), so that every decision has
+    the same chance c to be accepted for each it stands for, whatever the policy: unbiased, and costly where c is small.
+
+    skip_deterministic  leave decisions without chance out, instead of refusing the log
     """
+    which = partial(usable, log, divides=True, skip_deterministic=skip_deterministic)
     key_init, key_rounds = random.split(key)
-    lowest, decisions, one = _survey(log, begin, end)
-    capacity = int(decisions * lowest + 6 * np.sqrt(decisions * lowest) + 10)
+    lowest, decisions, stand_for, sure, one = _survey(log, begin, end, which)
+    # six standard deviations above what is expected: a log with true propensities does not get there
+    capacity = int(stand_for * lowest + 6 * np.sqrt(stand_for * lowest) + 10)
     learns = np.zeros(capacity + 1, dtype=bool)
     learns[learning_rounds(schedule, rounds=capacity)] = True
     belief = policy.init(key_init)
@@ -77,16 +87,31 @@ def replay(
     state = _State(belief, room.contexts, room.rewards, jnp.int32(0), zero, zero)
     for number, batch in enumerate(batches(log, begin=begin, end=end)):
         key_batch = random.fold_in(key_rounds, number)
-        state = _walk(policy, key_batch, state, np.float32(lowest), learns, _rows(batch))
+        state = _walk(policy, key_batch, state, np.float32(lowest), learns, _rows(batch, which(batch).use))
     count = int(state.accepted)
+    if count == capacity:
+        raise ValueError(
+            f"{log.path}: replay accepted more than its propensities allow, {stand_for * lowest:.0f} of {decisions} "
+            "decisions: they are wrong; write what the policy that logged really had."
+        )
     if count < 2:
         raise ValueError(
             f"{log.path}: replay accepted {count} of {decisions} decisions, too few for an estimate; the smallest "
-            f"propensity is {lowest:g}, and every decision is accepted with that probability."
+            f"propensity over weight is {lowest:g}, and every decision is accepted with that probability."
         )
     mean = float(state.total) / count
     error = float(np.sqrt(max(float(state.squares) / count - mean**2, 0.0) / (count - 1)))
-    return Replay(with_interval("replay", mean, error, count, level=level), count, decisions, state.belief)
+    return Replay(with_interval("replay", mean, error, count, level=level), count, decisions, sure, state.belief)
+
+
+def with_replay(made: Evaluation, along: Replay) -> Evaluation:
+    """The evaluation with what replay says, and what that is about: not what the other methods are."""
+    note = (
+        f"replay learned along the whole log from nothing, and accepted {along.accepted} of {along.decisions} decisions"
+    )
+    if along.deterministic:
+        note += f"; {along.deterministic} deterministic ones were left out"
+    return made._replace(estimates=(*made.estimates, along.estimate), notes=(*made.notes, note))
 
 
 @exact
@@ -98,7 +123,7 @@ def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, lear
         key_row, row = at
         key_select, key_accept, key_learn = random.split(key_row, 3)
         choice = policy.select(key_select, state.belief, contexts_of(row.shared, row.own), row.available)
-        lucky = random.uniform(key_accept, dtype=jnp.float32) * row.propensity <= lowest
+        lucky = random.uniform(key_accept, dtype=jnp.float32) * row.ratio <= lowest
         accept = row.use & (choice.arm == row.arm) & lucky & (state.accepted + 1 < len(learns))
         context = one_context(row.shared, row.own, row.arm)
         history = append(History(state.contexts, state.rewards, state.accepted, state.accepted), context, row.reward)
@@ -120,25 +145,30 @@ def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, lear
     return lax.scan(one, state, (random.split(key, len(rows.arm)), rows))[0]
 
 
-def _survey(log: Log, begin: int, end: int | None) -> tuple[float, int, Any]:
-    """The smallest propensity, the decisions with a reward, and one context."""
-    lowest, decisions, one = np.inf, 0, None
+def _survey(
+    log: Log, begin: int, end: int | None, which: Callable[[Batch], Usable]
+) -> tuple[float, int, float, int, Any]:
+    """The smallest p/s, the decisions used, how many they stand for, the deterministic ones left out, one context."""
+    lowest, decisions, stand_for, one, unseen, sure = np.inf, 0, 0.0, None, 0, 0
     for batch in batches(log, begin=begin, end=end):
-        use = batch.valid & ~np.isnan(batch.reward)
-        none = np.flatnonzero(use & np.isnan(batch.propensity))
-        if none.size:
-            raise ValueError(
-                f"{log.path}: decision {batch.line[none[0]]} was deterministic; replay needs a log with chance in it."
-            )
-        lowest = min(lowest, batch.propensity[use].min(initial=np.inf))
-        decisions += int(use.sum())
+        use, *left = which(batch)
+        unseen, sure = unseen + left[0], sure + left[1]
+        lowest = min(lowest, _ratio(batch, use).min(initial=np.inf))
+        decisions, stand_for = decisions + int(use.sum()), stand_for + float(batch.weight[use].sum())
         one = jax.eval_shape(one_context, batch.shared[0], batch.own[0], batch.arm[0]) if one is None else one
     if not decisions:
-        raise ValueError(f"{log.path} has no decision with a reward in the part that is replayed.")
-    return float(lowest), decisions, one
+        raise ValueError(
+            f"{log.path} has no decision to replay in this part: {unseen} have no reward, {sure} had no chance."
+        )
+    return float(lowest), decisions, stand_for, sure, one
 
 
-def _rows(batch: Batch) -> _Rows:
-    use = batch.valid & ~np.isnan(batch.reward)
-    reward, propensity = (values.astype(np.float32) for values in (np.where(use, batch.reward, 0), batch.propensity))
-    return _Rows._make((batch.shared, batch.own, batch.available, batch.arm, reward, propensity, use))
+def _ratio(batch: Batch, use: np.ndarray) -> np.ndarray:
+    """p/s of the decisions used; an arm that was alone has p = 1 even where none is written."""
+    return np.nan_to_num(batch.propensity[use], nan=1.0) / batch.weight[use]
+
+
+def _rows(batch: Batch, use: np.ndarray) -> _Rows:
+    reward, ratios = np.zeros(len(use), np.float32), np.ones(len(use), np.float32)
+    reward[use], ratios[use] = batch.reward[use], _ratio(batch, use)
+    return _Rows._make((batch.shared, batch.own, batch.available, batch.arm, reward, ratios, use))

@@ -49,7 +49,12 @@ def diagnosis(evaluation: Evaluation) -> list[str]:
             f"{evaluation.policy}: {evaluation.without_reward} decisions without a reward were left out; if "
             "rewards are missing for a reason, every estimate is off."
         )
-    return notes
+    if evaluation.deterministic:
+        notes.append(
+            f"{evaluation.policy}: {evaluation.deterministic} deterministic decisions were left out; every figure, the "
+            "log's own too, is about the others alone."
+        )
+    return [*notes, *(f"{evaluation.policy}: {note}." for note in evaluation.notes)]
 
 
 def draw(evaluations: Sequence[Evaluation], paths: Sequence[Path], *, level: float) -> None:

@@ -15,10 +15,12 @@ __all__ = ["Batch", "batches", "contexts_of", "one_context", "shape_of"]
 
 NUMBERS = 1 << 21
 """Features in a batch, about: 8 MB in float32, large enough to keep the cores busy."""
+ROWS = 1 << 15
+"""Decisions in a batch, at most."""
 
 
 class Batch(NamedTuple):
-    """Decisions, padded to K arms and to the batch's size; the last `size - valid.sum()` rows are room."""
+    """Decisions, padded to K arms and to the batch's size; rows that are not `valid`, at the end, are room."""
 
     line: np.ndarray
     shared: np.ndarray
@@ -35,19 +37,25 @@ class Batch(NamedTuple):
 
 
 def batches(log: Log, *, begin: int = 0, end: int | None = None) -> Iterator[Batch]:
-    """The decisions from number `begin` (from 0) to `end` (exclusive), in batches of one size."""
-    most = max(NUMBERS // max(log.arms * _width(log), 1), 128)
-    size = 1 << min(most.bit_length() - 1, (log.decisions - 1).bit_length())
-    seen = 0
-    for chunk in log.chunks():
-        first, last = max(begin - seen, 0), len(chunk.line) if end is None else min(end - seen, len(chunk.line))
-        seen += len(chunk.line)
-        if end is not None and seen - len(chunk.line) >= end:
-            return
-        if last > first:
-            whole = _whole(chunk, log)
-            for start in range(first, last, size):
-                yield _padded(Batch(*(part[start : min(start + size, last)] for part in whole)), size)
+    """The decisions from number `begin` (from 0) to `end` (exclusive), in batches of one size; only the last has room.
+
+    Chunks are cut and joined: a format's chunks are as long as suits its reading.
+    """
+    most = min(max(NUMBERS // max(log.arms * _width(log), 1), 128), ROWS)
+    ahead = max((log.decisions if end is None else min(end, log.decisions)) - begin, 1)
+    size = 1 << min(most.bit_length() - 1, (ahead - 1).bit_length())
+    waiting: list[Batch] = []
+    for part in _parts(log, begin, end):
+        start = 0
+        while start < len(part.line):
+            stop = start + size - sum(len(one.line) for one in waiting)
+            waiting.append(Batch(*(column[start:stop] for column in part)))
+            start = stop
+            if stop <= len(part.line):
+                yield _joined(waiting)
+                waiting = []
+    if waiting:
+        yield _padded(_joined(waiting), size)
 
 
 def shape_of(log: Log) -> dict[str, Any]:
@@ -80,6 +88,22 @@ def _whole(chunk: Chunk, log: Log) -> Batch:
     reward = chunk.reward.astype(np.float64)
     columns = (chunk.arm, reward, chunk.propensity, chunk.weight, np.ones(len(chunk.line), dtype=bool))
     return Batch(chunk.line, shared, own, available, *columns)
+
+
+def _parts(log: Log, begin: int, end: int | None) -> Iterator[Batch]:
+    """The chunks, without what is before `begin` or from `end` on."""
+    seen = 0
+    for chunk in log.chunks():
+        first, last = max(begin - seen, 0), len(chunk.line) if end is None else min(end - seen, len(chunk.line))
+        if end is not None and seen >= end:
+            return
+        seen += len(chunk.line)
+        if last > first:
+            yield Batch(*(column[first:last] for column in _whole(chunk, log)))
+
+
+def _joined(parts: list[Batch]) -> Batch:
+    return parts[0] if len(parts) == 1 else Batch(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def _padded(batch: Batch, size: int) -> Batch:
