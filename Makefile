@@ -9,6 +9,9 @@ SHELL := /bin/bash
 demo: .venv/installed
 	$(BIN)/neuralucb demo --out demo
 
+# tests compile far more than they compute: XLA need not make the code fast
+test check: export XLA_FLAGS ?= --xla_backend_optimization_level=0
+
 test: .venv/installed-dev
 	$(BIN)/python -m pytest -n auto
 

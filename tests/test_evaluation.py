@@ -6,6 +6,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
 
@@ -506,9 +507,11 @@ def test_skip_bad_leaves_deterministic_decisions_out_and_tells_how_many(command,
 
 
 def test_the_share_to_learn_from_is_of_the_decisions_that_can_be_used(command, tmp_path):
-    chunk = world(400, 0)._replace(probabilities=None)
-    chunk.propensity[:240] = 2.0
-    write_log(tmp_path / "log.parquet", [chunk])
+    write_log(tmp_path / "log.parquet", [world(400, 0)._replace(probabilities=None)])
+    table = pq.read_table(tmp_path / "log.parquet")
+    bad = [2.0] * 240 + table["propensity"].to_pylist()[240:]
+    place = table.schema.get_field_index("propensity")
+    pq.write_table(table.set_column(place, "propensity", [bad]), tmp_path / "log.parquet")
     ask = ("evaluate", "log.parquet", "--policy", "uniform", "--methods", "ips", "--skip-bad", "--json")
     code, out, _ = command(*ask)
     record = json.loads(out)

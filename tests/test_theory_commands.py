@@ -68,6 +68,7 @@ def test_coverage_tells_shares_for_every_kind_of_scale_and_design(call, tmp_path
     assert (tmp_path / "here" / "coverage-h1.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_coverage_of_runs_that_diverge_is_told_with_nulls(call, tmp_path):
     wild = ["--set", "step_size=1e9", "--set", "regularization=1e-12", "--set", "width=4", "--set", "dim=3"]
     code, out, _ = call("coverage", "h1", *SMALL, *NETWORK[2:], *wild, "--json", "--out", "here")
