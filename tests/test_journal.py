@@ -166,7 +166,7 @@ def test_after_a_restart_it_goes_on_as_if_nothing_had_happened(learning, tmp_pat
     before = state_of(one)
     again = OnlineBandit.load(tmp_path / "journal")
     assert state_of(again) == before
-    assert again.health().replayed > 0
+    assert learning == "background" or again.health().replayed > 0  # a snapshot may have come last
     again.observe(waiting.id, 1.0)
     play(again, 10)
     again.close()
