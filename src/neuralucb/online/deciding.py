@@ -9,7 +9,7 @@ import numpy as np
 from neuralucb.exploring import deterministic
 from neuralucb.online.arms import ArmId
 from neuralucb.online.decisions import Decision
-from neuralucb.online.programs import pad_arms
+from neuralucb.online.programs import each_leaf, pad_arms
 from neuralucb.online.rewards import Moments
 from neuralucb.online.state import Event
 from neuralucb.policy import Choice
@@ -33,7 +33,7 @@ def decide(bandit: "OnlineBandit", contexts: Any, ids: Ids, available: np.ndarra
         belief = bandit._state.belief
     choice = bandit._programs.choose(now.first, belief, contexts, available)
     arm = int(choice.arm)
-    picked = jax.tree.map(lambda leaf: leaf[arm : arm + 1].copy(), contexts)  # the caller may use the array again
+    picked = each_leaf(lambda leaf: leaf[arm : arm + 1].copy(), contexts)  # the caller may use the array again
     columns = Choice._make(np.asarray(leaf)[None] for leaf in choice)
     (decision,) = _keep(bandit, now, ids, columns, available[None], picked)
     return decision

@@ -1,5 +1,6 @@
 """The compiled parts of an `OnlineBandit`: choosing, absorbing and learning, for few shapes that cover all sizes."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from neuralucb.exploring import floor
 from neuralucb.history import History
 from neuralucb.policy import Belief, Choice, Info, Policy
 
-__all__ = ["ROWS", "Programs", "pad_arms", "room_for"]
+__all__ = ["ROWS", "Programs", "each_leaf", "pad_arms", "room_for"]
 
 ROWS = 64
 """Observations absorbed by one call. One program for one and for many: the same numbers, live and replayed."""
@@ -204,7 +205,12 @@ def _padded(tree: Any, size: int) -> Any:
         wide[: len(leaf)] = leaf
         return wide
 
-    return jax.tree.map(pad, tree)
+    return tuple(each_leaf(pad, part) for part in tree)
+
+
+def each_leaf(function: Callable[[np.ndarray], np.ndarray], tree: Any) -> Any:
+    """The function of every leaf; quickly where the tree is one array, as it mostly is."""
+    return function(tree) if isinstance(tree, np.ndarray) else jax.tree.map(function, tree)
 
 
 def _first(choice: Choice, count: int) -> Choice:
