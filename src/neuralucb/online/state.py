@@ -66,6 +66,8 @@ class State:
         self._supposed: Belief | None = None
         self._waiting: list[tuple[Any, np.ndarray]] = []
         """observed, but not yet in the belief: replaying absorbs many at once"""
+        self._unabsorbed = 0
+        """rows among them"""
         self._kinds: dict[str, Callable[[dict[str, Any], dict[str, np.ndarray]], None]] = {
             "decide": self._decide,
             "reward": self._reward,
@@ -92,10 +94,11 @@ class State:
 
     def settle(self, *, if_more_than: int = 0) -> None:
         """Absorb what was observed into the belief."""
-        if sum(len(rewards) for _, rewards in self._waiting) <= if_more_than:
+        if self._unabsorbed <= if_more_than:
             return
         contexts, rewards = jax.tree.map(lambda *leaves: np.concatenate(leaves), *self._waiting)
         self._waiting.clear()
+        self._unabsorbed = 0
         self.belief, refused = self.programs.absorb(self.belief, contexts, rewards)
         self.counts["refused"] += refused
         self.version += len(rewards)
@@ -153,6 +156,7 @@ class State:
         self.observations.add(contexts, rewards, keep_from=None if self.base is None else self.base.total)
         self.counts["observed"] += len(rewards)
         self._waiting.append((contexts, self.seen(rewards)))
+        self._unabsorbed += len(rewards)
 
     def _expire(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         numbers = arrays["numbers"].tolist()
