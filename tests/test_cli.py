@@ -9,28 +9,8 @@ import time
 
 import pytest
 
-from neuralucb import cli
-
 TINY = ["--rounds", "40", "--seeds", "2", "--schedule", "10", "--set", "dim=4"]
 NETWORK = ["--set", "width=4", "--set", "steps=3", "--set", "batch_size=4"]
-
-
-@pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Runs a command in this process: (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["neuralucb", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = end.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def test_list_shows_algorithms_problems_and_presets(command):

@@ -1,7 +1,6 @@
 """Off-policy evaluation: against the truth, against formulas worked out by hand, and where it must refuse."""
 
 import json
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
 
-from neuralucb import build, cli
+from neuralucb import build
 from neuralucb.evaluation import FROZEN, METHODS, Rounds, Sums, add, estimates_of, evaluate, overlap_of, replay
 from neuralucb.exploring import floor
 from neuralucb.logs import Log, convert, open_log, recorded, write_log
@@ -428,24 +427,6 @@ def test_batches_hold_every_decision_once_and_only_the_last_has_room(lengths):
         assert len({len(one.line) for one in made}) == 1
         assert all(one.valid.all() for one in made[:-1])
         assert made[-1].valid.any()
-
-
-@pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Runs a command in this process: (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["neuralucb", *map(str, arguments)])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = end.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def test_the_command_leaves_a_table_and_a_figure(command, tmp_path):

@@ -1,14 +1,13 @@
 """Logs: formats that other tools read and write, round trips, and all that can be wrong with a line."""
 
 import json
-import sys
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from neuralucb import OnlineBandit, build, cli
+from neuralucb import OnlineBandit, build
 from neuralucb.logs import Skipped, check_log, convert, from_obp, open_log, read_chunks, recorded, to_obp, write_log
 
 BY_DECISION = ("id", "time", "counts", "shared", "arm", "reward", "propensity", "weight")
@@ -83,24 +82,6 @@ def without(key):
 
 def with_context(**changes):
     return EVENT | {"c": EVENT["c"] | changes}
-
-
-@pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Runs a command in this process: (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["neuralucb", *map(str, arguments)])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = end.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.mark.parametrize("masked", [False, True])

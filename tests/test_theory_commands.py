@@ -4,19 +4,12 @@ import json
 
 import pytest
 
-from tests.test_cli import command  # noqa: F401, a fixture
-
 SMALL = ["--rounds", "12", "--seeds", "2", "--schedule", "6"]
 NETWORK = ["--set", "width=4", "--set", "steps=3", "--set", "batch_size=4"]
 
 
-@pytest.fixture
-def call(command):  # noqa: F811
-    return command
-
-
-def test_theory_prints_one_object_with_the_bound_beside_the_regret(call, tmp_path):
-    code, out, err = call("theory", "h1", *SMALL, *NETWORK, "--set", "dim=5", "--depth", "3", "--json")
+def test_theory_prints_one_object_with_the_bound_beside_the_regret(command, tmp_path):
+    code, out, err = command("theory", "h1", *SMALL, *NETWORK, "--set", "dim=5", "--depth", "3", "--json")
     record = json.loads(out)
     assert (code, err) == (0, "")
     for name in ("effective_dimension", "lambda_0", "S", "bound", "measured_regret"):
@@ -27,18 +20,18 @@ def test_theory_prints_one_object_with_the_bound_beside_the_regret(call, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_theory_leaves_a_figure_and_a_table(call, tmp_path):
-    code, out, _ = call("theory", "h3", *SMALL, *NETWORK, "--set", "dim=5", "--out", "here")
+def test_theory_leaves_a_figure_and_a_table(command, tmp_path):
+    code, out, _ = command("theory", "h3", *SMALL, *NETWORK, "--set", "dim=5", "--out", "here")
     assert code == 0
     assert "effective dimension" in " ".join(out.split())
     assert (tmp_path / "here" / "theory-h3.png").stat().st_size > 10_000
     assert "| bound | Theorem 1 |" in (tmp_path / "here" / "theory-h3.md").read_text()
 
 
-def test_theory_says_what_it_does_with_rows_that_repeat(call):
+def test_theory_says_what_it_does_with_rows_that_repeat(command):
     own = ["--width", "4", "--set", "steps=3", "--set", "batch_size=4"]
     arguments = ["theory", "iris", "--seeds", "1", "--rounds", "155", "--schedule", "100", *own, "--repeat"]
-    code, out, _ = call(*arguments, "--json")
+    code, out, _ = command(*arguments, "--json")
     record = json.loads(out)
     assert code == 0
     assert record["lambda_0"] == 0
@@ -50,14 +43,14 @@ def test_theory_says_what_it_does_with_rows_that_repeat(call):
 
 
 @pytest.mark.parametrize("more", [["--rounds", "1"], ["--rounds", "3", "--regularization", "1e9"]])
-def test_theory_of_next_to_nothing_is_drawn_all_the_same(call, tmp_path, more):
-    code, _, _ = call("theory", "h1", "--seeds", "1", *NETWORK, "--set", "dim=3", *more, "--out", "here", "--json")
+def test_theory_of_next_to_nothing_is_drawn_all_the_same(command, tmp_path, more):
+    code, _, _ = command("theory", "h1", "--seeds", "1", *NETWORK, "--set", "dim=3", *more, "--out", "here", "--json")
     assert code == 0
     assert (tmp_path / "here" / "theory-h1.png").exists()
 
 
-def test_coverage_tells_shares_for_every_kind_of_scale_and_design(call, tmp_path):
-    code, out, err = call("coverage", "h1", *SMALL, *NETWORK[2:], "--set", "dim=3", "--json", "--out", "here")
+def test_coverage_tells_shares_for_every_kind_of_scale_and_design(command, tmp_path):
+    code, out, err = command("coverage", "h1", *SMALL, *NETWORK[2:], "--set", "dim=3", "--json", "--out", "here")
     record = json.loads(out)
     assert code == 0
     assert "100.0 %" in err
@@ -69,9 +62,9 @@ def test_coverage_tells_shares_for_every_kind_of_scale_and_design(call, tmp_path
 
 
 @pytest.mark.slow
-def test_coverage_of_runs_that_diverge_is_told_with_nulls(call, tmp_path):
+def test_coverage_of_runs_that_diverge_is_told_with_nulls(command, tmp_path):
     wild = ["--set", "step_size=1e9", "--set", "regularization=1e-12", "--set", "width=4", "--set", "dim=3"]
-    code, out, _ = call("coverage", "h1", *SMALL, *NETWORK[2:], *wild, "--json", "--out", "here")
+    code, out, _ = command("coverage", "h1", *SMALL, *NETWORK[2:], *wild, "--json", "--out", "here")
     record = json.loads(out)
     assert code == 0
     assert all(one["diverged"] == 2 for one in record["results"])
@@ -80,9 +73,9 @@ def test_coverage_of_runs_that_diverge_is_told_with_nulls(call, tmp_path):
     assert (tmp_path / "here" / "coverage-h1.png").stat().st_size > 10_000
 
 
-def test_theory_of_a_regularization_below_rounding_is_drawn_without_a_dimension(call, tmp_path):
+def test_theory_of_a_regularization_below_rounding_is_drawn_without_a_dimension(command, tmp_path):
     arguments = ["theory", "iris", "--seeds", "1", "--rounds", "150", "--schedule", "100", "--regularization", "1e-17"]
-    code, out, _ = call(*arguments, *NETWORK, "--out", "here", "--json")
+    code, out, _ = command(*arguments, *NETWORK, "--out", "here", "--json")
     record = json.loads(out)
     assert code == 0
     assert (record["effective_dimension"], record["bound"]) == (None, None)
@@ -105,8 +98,8 @@ def test_theory_of_a_regularization_below_rounding_is_drawn_without_a_dimension(
         (["coverage", "h1", "--set", "design=full"], "design must not be set, got full"),
     ],
 )
-def test_bad_input_is_a_short_message_and_exit_code_2(call, arguments, message):
-    code, out, err = call(*arguments)
+def test_bad_input_is_a_short_message_and_exit_code_2(command, arguments, message):
+    code, out, err = command(*arguments)
     assert code == 2
     assert message in " ".join(err.split())
     assert "Traceback" not in out + err

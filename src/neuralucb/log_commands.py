@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from neuralucb.options import prepare_folder, read_set
+from neuralucb.options import AsJson, Out, Set, prepare_folder, read_set
 
 if TYPE_CHECKING:
     from neuralucb.evaluation import Evaluation
@@ -74,9 +74,7 @@ def check(log: Source) -> None:
 def evaluate(
     log: Source,
     policies: Annotated[list[str], typer.Option("--policy", help="An algorithm: see `neuralucb list`. Repeatable.")],
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as you like.")
-    ] = None,
+    settings: Set = None,
     train: Annotated[float, typer.Option(help="Share of the log, its beginning, to learn from before.")] = 0.5,
     methods: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "all",
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
@@ -84,10 +82,8 @@ def evaluate(
     schedule: Annotated[str, typer.Option(help="For replay: when to learn.")] = "10:100,100:1000,1000:10000,10000",
     seed: Annotated[int, typer.Option(help="Of networks and chances.")] = 0,
     skip_bad: SkipBad = False,
-    folder: Annotated[
-        Path | None, typer.Option("--out", help="Folder for figure and table; without --json: out.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")] = False,
+    folder: Out = None,
+    as_json: AsJson = False,
 ) -> None:
     """What policies would have earned on a log that another has made, with intervals and a diagnosis."""
     from neuralucb.evaluation.records import METHODS
@@ -134,9 +130,7 @@ def train(
     log: Source,
     model: Annotated[Path, typer.Option("--out", help="Folder for the model; OnlineBandit.load reads it.")],
     policy: Annotated[str, typer.Option("--policy", help="An algorithm: see `neuralucb list`.")] = "neural-ucb",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as you like.")
-    ] = None,
+    settings: Set = None,
     seed: Annotated[int, typer.Option(help="Of networks and chances.")] = 0,
     floor: Annotated[
         float, typer.Option(help="The model's share of decisions by chance, so that its log is useful.")

@@ -9,7 +9,7 @@ import numpy as np
 from neuralucb.evaluation import models
 from neuralucb.evaluation.estimators import Rounds, Sums, add, estimates_of, logged_of, overlap_of
 from neuralucb.evaluation.records import DIVIDES, METHODS, Evaluation
-from neuralucb.evaluation.usable import Usable, usable
+from neuralucb.evaluation.usable import Usable, propensities, usable
 from neuralucb.logs.batches import Batch, batches, contexts_of
 from neuralucb.logs.files import Log
 from neuralucb.policy import Belief, Policy
@@ -62,7 +62,7 @@ def evaluate(
         if model is not None:
             rows, groups = np.arange(len(use)), len(model.inverse)
             residual = np.where(use, batch.reward - predicted[rows, batch.arm], 0)
-            w = target[rows, batch.arm] / np.nan_to_num(batch.propensity, nan=1.0)
+            w = target[rows, batch.arm] / propensities(batch)
             direction = direction + models.expected_features(batch, target, use)
             kept = kept + models.kept_features(batch, np.where(w <= switch, w, 0), use, groups)
             spread = spread + models.spread(batch, residual, use, groups)
@@ -130,7 +130,7 @@ def _model(log: Log, begin: int, end: int | None, which: Callable[[Batch], Usabl
 def _rounds(batch: Batch, target: np.ndarray, predicted: np.ndarray, use: np.ndarray) -> Rounds:
     return Rounds(
         batch.reward[use],
-        np.nan_to_num(batch.propensity[use], nan=1.0),  # one arm alone, or nothing divides by it
+        propensities(batch)[use],
         batch.arm[use],
         target[use],
         predicted[use],

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax, random
 
 from neuralucb.evaluation.records import Estimate, Evaluation, with_interval
-from neuralucb.evaluation.usable import Usable, usable
+from neuralucb.evaluation.usable import Usable, propensities, usable
 from neuralucb.history import History, append, empty
 from neuralucb.logs.batches import Batch, batches, contexts_of, one_context
 from neuralucb.logs.files import Log
@@ -164,8 +164,8 @@ def _survey(
 
 
 def _ratio(batch: Batch, use: np.ndarray) -> np.ndarray:
-    """p/s of the decisions used; an arm that was alone has p = 1 even where none is written."""
-    return np.nan_to_num(batch.propensity[use], nan=1.0) / batch.weight[use]
+    """p/s of the decisions used."""
+    return propensities(batch)[use] / batch.weight[use]
 
 
 def _rows(batch: Batch, use: np.ndarray) -> _Rows:

@@ -8,7 +8,7 @@ from neuralucb.exploring import deterministic
 from neuralucb.logs.batches import Batch
 from neuralucb.logs.files import Log
 
-__all__ = ["Usable", "usable"]
+__all__ = ["Usable", "propensities", "usable"]
 
 CURE = (
     "--skip-bad (skip_deterministic=True) leaves such decisions out, and counts them; the direct method divides by "
@@ -24,6 +24,12 @@ class Usable(NamedTuple):
     without_reward: int
     deterministic: int
     """left out, although they have a reward: there was no chance in them"""
+
+
+def propensities(batch: Batch) -> np.ndarray:
+    """[n] of the arms chosen. One that was alone had 1, also where none is written; others without one stay NaN."""
+    alone = np.isnan(batch.propensity) & (batch.available.sum(axis=1) == 1)
+    return np.where(alone, 1.0, batch.propensity)
 
 
 def usable(log: Log, batch: Batch, *, divides: bool, skip_deterministic: bool) -> Usable:

@@ -17,7 +17,7 @@ from neuralucb.memory import require_memory
 from neuralucb.presets import Bundle
 from neuralucb.problems import Definition, Problem, build_problem, find_problem
 from neuralucb.schedules import read_schedule
-from neuralucb.settings import read_whole
+from neuralucb.settings import whole
 
 __all__ = ["Plan", "compare", "plan", "play", "run", "run_grid", "with_scale"]
 
@@ -125,7 +125,7 @@ def plan(
     bundle = find_bundle(definition, preset)
     when = str(schedule or bundle.schedule)
     read_schedule(when)
-    count = _usual_rounds(definition, bundle) if rounds is None else _read_count("rounds", rounds)
+    count = _usual_rounds(definition, bundle) if rounds is None else whole("rounds", rounds, 1)
     shares = _share_settings(definition, algorithms, settings)
     points = {name: [read_point(name, definition, own, preset, count)] for name, own in shares.items()}
     chosen = _read_seeds(seeds)
@@ -235,16 +235,9 @@ def _usual_rounds(problem: Definition, bundle: Bundle) -> int:
     )
 
 
-def _read_count(name: str, value: Any) -> int:
-    try:
-        return read_whole(value, 1, "a whole number of at least 1")
-    except ValueError as problem:
-        raise ValueError(f"{name} {problem}, got {value!r}.") from None
-
-
 def _read_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     if not isinstance(seeds, Sequence | np.ndarray) or isinstance(seeds, str):
-        count = _read_count("seeds", seeds)
+        count = whole("seeds", seeds, 1)
         if count > MOST_RUNS:
             raise ValueError(f"seeds must be at most {MOST_RUNS}, got {seeds}; split the work into several runs.")
         return tuple(range(count))

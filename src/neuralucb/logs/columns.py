@@ -1,7 +1,8 @@
 """Decisions in columns: what every format is read into and written from, and what makes a decision unusable."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -96,12 +97,12 @@ def take(chunk: Chunk, keep: np.ndarray) -> Chunk:
         return chunk
     of_arm = np.repeat(keep, chunk.counts)
     by_arm = {"arms", "own", "probabilities", "expected"}
-    rows = {
+    rows: dict[str, Any] = {
         name: None if value is None else value[of_arm if name in by_arm else keep]
         for name, value in chunk._asdict().items()
         if name != "names"
     }
-    return Chunk(names=chunk.names, **rows)  # type: ignore[arg-type]
+    return chunk._replace(**rows)
 
 
 def clean(chunk: Chunk, bad: Bad) -> Chunk:
@@ -140,9 +141,13 @@ def faults(chunk: Chunk) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
     for each, name in ((chunk.probabilities, "probabilities"), (chunk.expected, "expected rewards")):
         if each is not None:
             some = _any(owner, np.isnan(each), count) & _any(owner, ~np.isnan(each), count)
-            yield some, lambda row, name=name: f"some {name} are NaN; give all of a decision, or none"  # type: ignore[misc]
+            yield some, partial(_some_are_nan, name)
     if chunk.probabilities is not None and count:
         yield from _probability_faults(chunk, owner)
+
+
+def _some_are_nan(name: str, row: int) -> str:
+    return f"some {name} are NaN; give all of a decision, or none"
 
 
 def _probability_faults(chunk: Chunk, owner: np.ndarray) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:

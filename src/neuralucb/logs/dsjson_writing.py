@@ -130,7 +130,10 @@ def _template(names: tuple[str, ...], order: list[int]) -> str:
     for column in order:
         space, slash, rest = names[column].partition("/")
         spaces.setdefault(space if slash else "", []).append(rest if slash else names[column])
-    quoted = lambda text: dumps(text).decode().replace("%", "%%")  # noqa: E731
+
+    def quoted(text: str) -> str:
+        return dumps(text).decode().replace("%", "%%")
+
     parts = []
     for space, inner in spaces.items():
         body = ",".join(f"{quoted(name)}:%s" for name in inner)

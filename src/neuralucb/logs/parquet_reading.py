@@ -211,14 +211,16 @@ def _open(path: Path) -> Any:
         )
     from pyarrow import types
 
-    number = lambda kind: types.is_floating(kind) or types.is_integer(kind)  # noqa: E731
+    def is_number(kind: Any) -> bool:
+        return bool(types.is_floating(kind) or types.is_integer(kind))
+
     for field in file.schema_arrow:
         if types.is_null(field.type):
             continue  # nothing in it: each row says what it lacks
         if field.name == "time" and not (types.is_timestamp(field.type) or types.is_date(field.type)):
             raise ValueError(f"{path}: column time must have timestamps, got {field.type}; cast it, or leave it out.")
         inner = field.type.value_type if hasattr(field.type, "value_type") else field.type
-        if field.name in NUMBERS and not (number(inner) and (inner is field.type) == (field.name not in LISTS)):
+        if field.name in NUMBERS and not (is_number(inner) and (inner is field.type) == (field.name not in LISTS)):
             wanted = "lists of numbers" if field.name in LISTS else "numbers"
             raise ValueError(f"{path}: column {field.name} must have {wanted}, got {field.type}; see docs/logs.md.")
     return file

@@ -22,9 +22,9 @@ class Arms(NamedTuple):
     shape: Shape
     places: int | None
     """how many the policy has, if it has places"""
-    features: dict[ArmId, np.ndarray] = {}  # noqa: RUF012 (never changed)
-    place: dict[ArmId, int] = {}  # noqa: RUF012
-    taken: int = 0
+    features: dict[ArmId, np.ndarray]
+    place: dict[ArmId, int]
+    taken: int
     """places given so far; they are not given twice"""
 
     @property
@@ -113,7 +113,7 @@ class Arms(NamedTuple):
     def restored(self, places: Any, features: np.ndarray, taken: int) -> "Arms":
         """From what `export` gave."""
         rows = {arm: np.array(row) for (arm, _), row in zip(places, features, strict=True)}
-        return self._replace(features=rows, place={arm: place for arm, place in places}, taken=taken)  # noqa: C416
+        return self._replace(features=rows, place=dict(places), taken=taken)
 
     @property
     def _dim(self) -> int:

@@ -54,7 +54,7 @@ class State:
         self.version = 0
         self.ledger = Ledger()
         self.observations = Observations(shape, window)
-        self.arms = Arms(shape, places)
+        self.arms = Arms(shape, places, {}, {}, 0)
         self.moments = Moments()
         self.counts = dict.fromkeys(COUNTED, 0)
         self.names: dict[str, list[str]] | None = None
