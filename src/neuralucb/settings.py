@@ -142,6 +142,6 @@ def read_whole(value: Any, least: int, allowed: str) -> int:
 def whole(name: str, value: Any, least: int) -> int:
     """An argument that is a whole number of at least `least`; the error names it, and its value."""
     try:
-        return read_whole(value, least, "")
-    except ValueError:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.") from None
+        return read_whole(value, least, f"a whole number of at least {least}")
+    except ValueError as problem:
+        raise ValueError(f"{name} {problem}, got {value!r}.") from None
