@@ -1,8 +1,9 @@
 """What makes a log worth keeping: a floor of exploration under any policy, and a word for decisions without chance."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import random
 
 from neuralucb.policy import Belief, Choice, Context, Policy
@@ -41,10 +42,10 @@ def floor(policy: Policy, probability: Number) -> Policy:
     return policy._replace(select=select, origin=None)
 
 
-def deterministic(propensity: np.ndarray, arms: np.ndarray) -> np.ndarray:
+def deterministic(propensity: Any, arms: Any) -> Any:
     """Which decisions had no chance in them: a propensity of 1, or NaN for none, although there were several `arms`.
 
     propensity, arms  arrays of one shape, a decision each: of the chosen arm, and how many there were to choose from.
     Nothing can be estimated from such a decision about another arm, so logs keep "none" in place of its propensity.
     """
-    return ~(np.asarray(propensity) < 1) & (np.asarray(arms) > 1)
+    return ~(propensity < 1) & (arms > 1)

@@ -9,10 +9,9 @@ import numpy as np
 
 from neuralucb.online.arms import ArmId
 
-__all__ = ["COLUMNS", "Asked", "Decision", "Explanation", "Ledger"]
+__all__ = ["BY_ARM", "Asked", "Columns", "Decision", "Explanation", "Ledger"]
 
 BY_ARM = ("mean", "width", "score", "propensities")
-COLUMNS = ("chosen", "greedy", "mean", "width", "score", "exploration", "propensity", "propensities")
 
 REMEMBERED = 1000
 """Decisions that can still be explained after their reward has come."""
@@ -68,6 +67,22 @@ class Explanation(NamedTuple):
             mark = " <" if arm == decision.arm else ""
             lines.append(f"{arm!s:>12} " + " ".join(f"{number:>10.4g}" for number in numbers) + mark)
         return "\n".join(lines)
+
+
+class Columns(NamedTuple):
+    """What is kept of B choices among K arms."""
+
+    chosen: Any
+    greedy: Any
+    """[B] the arm with the highest mean"""
+    mean: Any
+    width: Any
+    score: Any
+    exploration: Any
+    propensity: Any
+    """[B] of the arm chosen; NaN where there was no chance in it"""
+    propensities: Any
+    """[B, K]"""
 
 
 class Asked(NamedTuple):
@@ -145,6 +160,9 @@ class Ledger:
     def contexts(self, numbers: Iterable[int]) -> tuple[np.ndarray, ...]:
         """The contexts of the arms chosen, one row a decision: their leaves."""
         places = [self.pending[number] for number in numbers]
+        if len(places) == 1:  # as it mostly is
+            ((asked, row),) = places
+            return tuple(leaf[row : row + 1] for leaf in asked.context)
         leaves = range(len(places[0].asked.context))
         return tuple(np.stack([asked.context[leaf][row] for asked, row in places]) for leaf in leaves)
 
@@ -229,7 +247,7 @@ class Ledger:
         empty = np.zeros(0, np.float32)
         arrays = {
             name: np.concatenate([getattr(asked, name)[row : row + 1].ravel() for asked, row in places] or [empty])
-            for name in COLUMNS
+            for name in Columns._fields
         }
         if places:
             arrays |= {f"context.{leaf}": rows for leaf, rows in enumerate(self.contexts(self.pending))}
@@ -242,7 +260,8 @@ class Ledger:
         for row, number in enumerate(fields["numbers"]):
             arms, end, one = fields["arms"][row], start + fields["counts"][row], slice(row, row + 1)
             columns = (
-                arrays[name][None, start:end] if name in BY_ARM else arrays[name][row : row + 1] for name in COLUMNS
+                arrays[name][None, start:end] if name in BY_ARM else arrays[name][row : row + 1]
+                for name in Columns._fields
             )
             context = tuple(arrays[f"context.{leaf}"][one] for leaf in range(leaves))
             ledger.add(Asked._make((

@@ -33,7 +33,7 @@ class Observations:
         if used + count > len(self._rewards):
             self._move(count, keep_from)
             used = self.total - self._first
-        jax.tree.map(lambda rows, new: _put(rows, used, new), self._contexts, contexts)
+        _put(self._contexts, used, contexts)
         self._rewards[used : used + count] = rewards
         self.total += count
 
@@ -50,7 +50,7 @@ class Observations:
         """Rows as a policy's `learn` takes them, padded to a power of two."""
         count = len(rewards)
         wide, wide_rewards = _room(self._shape, room_for(count))
-        jax.tree.map(lambda rows, new: _put(rows, 0, new), wide, contexts)
+        _put(wide, 0, contexts)
         wide_rewards[:count] = rewards
         return History._make((wide, wide_rewards.astype(np.float32), np.int32(count), np.int32(count)))
 
@@ -74,7 +74,7 @@ class Observations:
         self._first = max(self._first, oldest)
         # twice what is needed, so that moving is rare
         self._contexts, self._rewards = _room(self._shape, room_for(2 * len(rewards) + count))
-        jax.tree.map(lambda rows, new: _put(rows, 0, new), self._contexts, contexts)
+        _put(self._contexts, 0, contexts)
         self._rewards[: len(rewards)] = rewards
 
 
@@ -83,5 +83,7 @@ def _room(shape: Shape, capacity: int) -> tuple[Any, np.ndarray]:
     return jax.tree.unflatten(shape.structure, leaves), np.zeros(capacity, np.float64)
 
 
-def _put(rows: np.ndarray, start: int, new: np.ndarray) -> None:
-    rows[start : start + len(new)] = new
+def _put(wide: Any, start: int, contexts: Any) -> None:
+    """Write contexts into the rows from `start` on."""
+    for rows, new in zip(jax.tree.leaves(wide), jax.tree.leaves(contexts), strict=True):
+        rows[start : start + len(new)] = new

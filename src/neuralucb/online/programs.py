@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax, random
 
-from neuralucb.exploring import floor
+from neuralucb.exploring import deterministic, floor
 from neuralucb.history import History
-from neuralucb.policy import Belief, Choice, Info, Policy
+from neuralucb.online.decisions import BY_ARM, Columns
+from neuralucb.policy import Belief, Info, Policy
 
-__all__ = ["ROWS", "Programs", "each_leaf", "pad_arms", "room_for"]
+__all__ = ["ROWS", "Programs", "each_leaf", "of_arms", "pad_arms", "room_for"]
 
 ROWS = 64
 """Observations absorbed by one call. One program for one and for many: the same numbers, live and replayed."""
@@ -46,14 +47,14 @@ class Programs:
         with jax.enable_x64(True):
             return jax.block_until_ready(self._init(self._keys.init))
 
-    def choose(self, number: int, belief: Belief, contexts: Any, available: np.ndarray) -> Choice:
-        """One choice among K arms, padded to a power of two."""
+    def choose(self, number: int, belief: Belief, contexts: Any, available: np.ndarray) -> Columns:
+        """One choice among K arms, padded to a power of two, as one row."""
         arms = len(available)
         contexts, available = _padded((contexts, available), _power_of_two(arms))
-        choice = self._call("choose", self._keys.select, np.uint32(number % 2**32), belief, contexts, available)
-        return _first(choice, arms)
+        made = self._call("choose", self._keys.select, np.uint32(number % 2**32), belief, contexts, available)
+        return of_arms(Columns._make(map(np.asarray, made)), arms)
 
-    def choose_many(self, first: int, belief: Belief, contexts: Any, available: np.ndarray) -> Choice:
+    def choose_many(self, first: int, belief: Belief, contexts: Any, available: np.ndarray) -> Columns:
         """Choices for B sets of contexts [B, K, …], none of which knows of the others."""
         pieces = [
             _first(self._call("choose_many", self._keys.select, numbers, belief, *padded), count)
@@ -61,15 +62,15 @@ class Programs:
         ]
         return _joined(pieces)
 
-    def choose_in_turn(self, first: int, belief: Belief, contexts: Any, available: np.ndarray) -> tuple[Belief, Choice]:
+    def choose_in_turn(
+        self, first: int, belief: Belief, contexts: Any, available: np.ndarray
+    ) -> tuple[Belief, Columns]:
         """The same, each after the ones before are supposed to have brought what was expected of them."""
         pieces = []
         for numbers, padded, count in _pieces(first, (contexts, available)):
             real = np.arange(len(numbers)) < count
-            belief, choice = self._call(
-                "choose_in_turn", self._keys.select, numbers, belief, *padded, real, fetch=False
-            )
-            pieces.append(_first(jax.device_get(choice), count))
+            belief, made = self._call("choose_in_turn", self._keys.select, numbers, belief, *padded, real)
+            pieces.append(_first(made, count))
         return belief, _joined(pieces)
 
     def absorb(self, belief: Belief, contexts: Any, rewards: np.ndarray) -> tuple[Belief, int]:
@@ -78,7 +79,7 @@ class Programs:
         for first in range(0, len(rewards), ROWS):
             block = jax.tree.map(lambda leaf, first=first: leaf[first : first + ROWS], (contexts, rewards))
             count = len(block[1])
-            after, finite = self._call("absorb", belief, *_padded(block, ROWS), np.int32(count), fetch=False)
+            after, finite = self._call("absorb", belief, *_padded(block, ROWS), np.int32(count))
             if finite:
                 belief = after
             elif count == 1:
@@ -92,7 +93,7 @@ class Programs:
 
     def learn(self, number: int, belief: Belief, history: History) -> tuple[Belief, Info, bool]:
         """The trained belief, how it went, and whether all of it is finite."""
-        after, info, finite = self._call("learn", self._keys.learn, np.uint32(number), belief, history, fetch=False)
+        after, info, finite = self._call("learn", self._keys.learn, np.uint32(number), belief, history)
         return jax.block_until_ready(after), jax.device_get(info), bool(finite)
 
     def warm_up(self, belief: Belief, contexts: Any, *, in_turn: bool) -> None:
@@ -110,10 +111,9 @@ class Programs:
         """How many programs have been compiled so far."""
         return sum(program._cache_size() for program in self._compiled.values())
 
-    def _call(self, name: str, *args: Any, fetch: bool = True) -> Any:
+    def _call(self, name: str, *args: Any) -> Any:
         with jax.enable_x64(True):
-            result = self._compiled[name](*args)
-        return Choice._make(map(np.asarray, result)) if fetch else result
+            return self._compiled[name](*args)
 
 
 @lru_cache(maxsize=16)
@@ -121,18 +121,29 @@ def _compile(bare: Policy, share: float) -> dict[str, Any]:
     """The programs of a policy; a second bandit with the same one compiles nothing."""
     policy = floor(bare, share) if share else bare
 
-    def choose(key: Any, number: Any, belief: Belief, contexts: Any, available: Any) -> Choice:
-        return policy.select(random.fold_in(key, number), belief, contexts, available)
+    def choose(key: Any, number: Any, belief: Belief, contexts: Any, available: Any) -> Columns:
+        choice = policy.select(random.fold_in(key, number), belief, contexts, available)
+        mean = jnp.where(available, choice.mean, -jnp.inf)
+        best = jnp.argmax(mean).astype(choice.arm.dtype)
+        greedy = jnp.where(mean[choice.arm] == mean[best], choice.arm, best)  # a tie is no exploration
+        chance = choice.propensity[choice.arm].astype(jnp.float64)
+        chance = jnp.where(deterministic(chance, available.sum()), jnp.nan, chance)
+        return Columns._make((
+            choice.arm, greedy, choice.mean, choice.width, choice.score, choice.exploration, chance, choice.propensity
+        ))  # fmt: skip
+
+    def choose_one(*asked: Any) -> Columns:
+        return jax.tree.map(lambda leaf: leaf[None], choose(*asked))
 
     def choose_in_turn(
         key: Any, numbers: Any, belief: Belief, contexts: Any, available: Any, real: Any
-    ) -> tuple[Belief, Choice]:
-        def one(belief: Belief, asked: Any) -> tuple[Belief, Choice]:
+    ) -> tuple[Belief, Columns]:
+        def one(belief: Belief, asked: Any) -> tuple[Belief, Columns]:
             number, contexts, available, real = asked
-            choice = choose(key, number, belief, contexts, available)
-            context = jax.tree.map(lambda leaf: leaf[choice.arm], contexts)
-            supposed = policy.observe(belief, context, choice.mean[choice.arm].astype(jnp.float32))
-            return jax.tree.map(lambda new, old: jnp.where(real, new, old), supposed, belief), choice
+            made = choose(key, number, belief, contexts, available)
+            context = jax.tree.map(lambda leaf: leaf[made.chosen], contexts)
+            supposed = policy.observe(belief, context, made.mean[made.chosen].astype(jnp.float32))
+            return jax.tree.map(lambda new, old: jnp.where(real, new, old), supposed, belief), made
 
         return lax.scan(one, belief, (numbers, contexts, available, real))
 
@@ -148,7 +159,7 @@ def _compile(bare: Policy, share: float) -> dict[str, Any]:
         return after, info, _is_finite(after)
 
     return {
-        "choose": jax.jit(choose),
+        "choose": jax.jit(choose_one),
         "choose_many": jax.jit(jax.vmap(choose, (None, 0, None, 0, 0))),
         "choose_in_turn": jax.jit(choose_in_turn),
         "absorb": jax.jit(absorb),
@@ -191,10 +202,20 @@ def pad_arms(contexts: Any, available: np.ndarray) -> tuple[Any, np.ndarray]:
     return jax.tree.map(pad, contexts), pad(available)
 
 
-def _joined(pieces: list[Choice]) -> Choice:
+def of_arms(columns: Columns, arms: int) -> Columns:
+    """Without the arms that padding added."""
+    return columns._replace(**{name: getattr(columns, name)[:, :arms] for name in BY_ARM})
+
+
+def _first(columns: Columns, count: int) -> Columns:
+    """On the host, without the decisions that padding added."""
+    return Columns._make(np.asarray(column)[:count] for column in columns)
+
+
+def _joined(pieces: list[Columns]) -> Columns:
     if len(pieces) == 1:
         return pieces[0]
-    return Choice._make(np.concatenate(leaves) for leaves in zip(*pieces, strict=True))
+    return Columns._make(np.concatenate(columns) for columns in zip(*pieces, strict=True))
 
 
 def _padded(tree: Any, size: int) -> Any:
@@ -211,11 +232,6 @@ def _padded(tree: Any, size: int) -> Any:
 def each_leaf(function: Callable[[np.ndarray], np.ndarray], tree: Any) -> Any:
     """The function of every leaf; quickly where the tree is one array, as it mostly is."""
     return function(tree) if isinstance(tree, np.ndarray) else jax.tree.map(function, tree)
-
-
-def _first(choice: Choice, count: int) -> Choice:
-    """Without the padding; what is one number for all stays."""
-    return Choice._make(leaf if np.ndim(leaf) == 0 else leaf[:count] for leaf in choice)
 
 
 def _is_finite(belief: Belief) -> Any:

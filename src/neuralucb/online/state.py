@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralucb.online.arms import Arms
 from neuralucb.online.contexts import Shape
-from neuralucb.online.decisions import COLUMNS, Asked, Ledger
+from neuralucb.online.decisions import Asked, Columns, Ledger
 from neuralucb.online.leaves import leaves_of, with_leaves
 from neuralucb.online.observations import Observations
 from neuralucb.online.programs import Programs
@@ -137,11 +137,11 @@ class State:
 
     def _decide(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         arms = None if fields["arms"] is None else tuple(fields["arms"])
-        columns = (arrays[name] for name in COLUMNS)
+        columns = (arrays[name] for name in Columns._fields)
         context = tuple(arrays[f"c{leaf}"] for leaf in range(len(self.shape.leaves)))
         self.ledger.add(Asked._make((fields["first"], fields["version"], fields["time"], arms, *columns, context)))
         self.counts["decisions"] += len(arrays["chosen"])
-        self.counts["explored"] += int((arrays["chosen"] != arrays["greedy"]).sum())
+        self.counts["explored"] += int(np.count_nonzero(arrays["chosen"] != arrays["greedy"]))
         self.smallest_variance = min(self.smallest_variance, float(arrays["width"].min()) ** 2)
 
     def _reward(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:

@@ -1,6 +1,7 @@
 """What is stored cannot be read or written: one error, and the small things that both journal and snapshots need."""
 
 import json
+import math
 import os
 import struct
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import numpy as np
 __all__ = ["StorageError", "make_folder", "pack", "sync_folder", "unpack"]
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
+_decode = json.JSONDecoder().raw_decode
 
 Step = Callable[[str], None]
 """Told the name of each step before it is done; what it raises stops there. For tests of crashes."""
@@ -38,14 +40,24 @@ def _shapes(columns: tuple[tuple[str, np.dtype, tuple[int, ...]], ...]) -> str:
 def unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What `pack` was given. The payload must be known to be whole: a checksum is the caller's affair."""
     (length,) = struct.unpack_from("<I", payload)
-    fields, shapes = json.loads(payload[4 : 4 + length])
-    arrays, offset = {}, 4 + length
-    for name, (kind, shape) in shapes.items():
-        dtype = np.dtype(kind)
-        count = int(np.prod(shape, dtype=np.int64))
-        arrays[name] = np.frombuffer(payload, dtype, count, offset).reshape(shape)
-        offset += count * dtype.itemsize
+    start = 4 + length
+    text = payload[4:start].decode()
+    fields, end = _decode(text, 1)
+    arrays = {
+        name: np.ndarray(shape, kind, payload, start + offset)
+        for name, kind, shape, offset in _layout(text[end + 1 : -1])
+    }
     return fields, arrays
+
+
+@lru_cache(maxsize=64)
+def _layout(shapes: str) -> list[tuple[str, np.dtype, tuple[int, ...], int]]:
+    """Name, type, shape and place of every array, from what `_shapes` wrote."""
+    layout, offset = [], 0
+    for name, (kind, shape) in json.loads(shapes).items():
+        layout.append((name, np.dtype(kind), tuple(shape), offset))
+        offset += math.prod(shape) * np.dtype(kind).itemsize
+    return layout
 
 
 def make_folder(folder: Path) -> None:
