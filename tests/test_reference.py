@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from neuralucb import build
 from neuralucb.designs import diagonal
 from neuralucb.history import History
-from tests.reference import bootstrapped_nn, glm_ucb, kernel_ucb, lin_ucb, neural_ucb, neural_ucb0
+from tests.reference import bootstrapped_nn, glm_ucb, kernel_ucb, lin_ucb, neural_ts, neural_ucb, neural_ucb0, square_cb
 
 DIM, ARMS, WIDTH, ROUNDS = 6, 4, 8, 30
 STEP_SIZE, STEPS = 1e-3, 5
@@ -124,24 +124,57 @@ def test_lin_ucb_follows_the_transcription():
         paper.observe(contexts[t, arm], rewards[t, arm])
 
 
-def test_neural_epsilon_greedy_without_chance_plays_the_transcriptions_highest_mean():
-    settings = {"width": WIDTH, "method": "gradient-descent", "steps": STEPS, "step_size": STEP_SIZE, "epsilon": 0.0}
-    bandit = build("neural-epsilon-greedy", dim=DIM, network_precision="float64", initialization="gaussian", **settings)
+TRAINED = {
+    "width": WIDTH, "method": "gradient-descent", "steps": STEPS, "step_size": STEP_SIZE,
+    "initialization": "gaussian", "network_precision": "float64",
+}  # fmt: skip
+
+
+def rounds_of(bandit, belief, paper, **training):
+    """Round by round beside a transcription that trains: yields the contexts, the key and the choice."""
     select, observe, learn = map(jax.jit, (bandit.select, bandit.observe, bandit.learn))
-    belief = bandit.init(jax.random.key(0))
-    paper = neural_ucb.NeuralUCB(belief.initial, regularization=1.0, factor=np.sqrt(WIDTH))
     contexts, rewards = stream("float64")
     played, got = np.zeros((ROUNDS, DIM)), np.zeros(ROUNDS)
     for t in range(ROUNDS):
         choice = select(jax.random.key(t), belief, contexts[t])
-        assert_allclose(choice.mean, paper.means(contexts[t]), rtol=1e-6, atol=1e-9)
+        yield contexts[t], jax.random.key(t), choice
         arm = int(choice.arm)
-        assert arm == paper.means(contexts[t]).argmax()
         belief = observe(belief, contexts[t, arm], rewards[t, arm])
         paper.observe(contexts[t, arm], rewards[t, arm])
         played[t], got[t] = contexts[t, arm], rewards[t, arm]
         belief, _ = learn(jax.random.key(t), belief, History(played, got, np.int32(t + 1), np.int32(t + 1)))
-        paper.learn(pull=WIDTH, step_size=STEP_SIZE, steps=STEPS)
+        paper.learn(step_size=STEP_SIZE, steps=STEPS, **training)
+
+
+def test_neural_ts_follows_the_transcription():
+    bandit = build("neural-ts", dim=DIM, exploration=0.5, regularization=0.3, **TRAINED)
+    belief = bandit.init(jax.random.key(0))
+    paper = neural_ts.NeuralTS(belief.initial, m=WIDTH, lam=0.3, nu=0.5)
+    for contexts, key, choice in rounds_of(bandit, belief, paper):
+        draws = jax.random.normal(jax.random.split(key)[0], (ARMS,), "float64")
+        samples = paper.samples(contexts, np.asarray(draws))
+        assert_allclose(choice.score, samples, rtol=1e-6, atol=1e-8)
+        assert int(choice.arm) == samples.argmax()
+        assert_allclose(choice.propensity, paper.chances(contexts), atol=1e-5)
+
+
+def test_neural_square_cb_follows_the_transcription():
+    bandit = build("neural-square-cb", dim=DIM, learning_rate=20.0, **TRAINED)
+    belief = bandit.init(jax.random.key(0))
+    paper = neural_ucb.NeuralUCB(belief.initial, regularization=1.0, factor=np.sqrt(WIDTH))
+    for contexts, _, choice in rounds_of(bandit, belief, paper, pull=WIDTH):
+        predicted = paper.means(contexts)
+        assert_allclose(choice.mean, predicted, rtol=1e-6, atol=1e-9)
+        assert_allclose(choice.propensity, square_cb.probabilities(predicted, 20.0), rtol=1e-5)
+
+
+def test_neural_epsilon_greedy_without_chance_plays_the_transcriptions_highest_mean():
+    bandit = build("neural-epsilon-greedy", dim=DIM, epsilon=0.0, **TRAINED)
+    belief = bandit.init(jax.random.key(0))
+    paper = neural_ucb.NeuralUCB(belief.initial, regularization=1.0, factor=np.sqrt(WIDTH))
+    for contexts, _, choice in rounds_of(bandit, belief, paper, pull=WIDTH):
+        assert_allclose(choice.mean, paper.means(contexts), rtol=1e-6, atol=1e-9)
+        assert int(choice.arm) == paper.means(contexts).argmax()
 
 
 def follow(bandit, paper, upper, *, rounds=ROUNDS, tolerance=1e-6):
