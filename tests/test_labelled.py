@@ -113,6 +113,29 @@ def test_an_intercept_is_one_more_column_of_a_scaled_row():
     assert labelled(X, Y, intercept=True).dim == 4
 
 
+@pytest.mark.parametrize("side", [4, 5])
+def test_smooth_rows_are_blurred_images_of_half_the_size(side):
+    images = np.random.default_rng(1).random((3, side, side))
+    kept = range(0, side, 2)
+    expected = []
+    for image in images:
+        for row in kept:
+            for column in kept:
+                weights = [
+                    [np.exp(-((i - row) ** 2 + (j - column) ** 2) / 2) for j in range(side)] for i in range(side)
+                ]
+                expected.append(np.average(image, weights=weights))
+    whole = np.reshape(expected, (3, len(kept) ** 2))
+    whole /= np.linalg.norm(whole, axis=1, keepdims=True)
+    assert_allclose(scale_rows(images.reshape(3, -1), "smooth"), whole, rtol=1e-5)
+
+
+def test_smooth_needs_square_images():
+    with pytest.raises(ValueError, match="scaling smooth needs rows that are square images, got 3 columns; take unit"):
+        labelled(X, Y, scaling="smooth")
+    assert run("lin-ucb", "digits", rounds=20, seeds=1, input_scaling="smooth").rounds == 20
+
+
 def test_a_bundled_set_needs_no_download():
     result = run("lin-ucb", "wine", rounds=150, seeds=2, exploration=0.1)
     assert result.final_regret.max() < 60  # chance would lose 100 of 150

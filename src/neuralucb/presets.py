@@ -85,8 +85,8 @@ PRESETS = {
                 "mnist": Bundle(
                     OFTEN_AT_FIRST,
                     DEEP
-                    | {"optimizer": "adam", "step_size": 3e-4, "regularization": 1e-5, "exploration": 0.003}
-                    | {"input_scaling": "unit"},
+                    | {"optimizer": "adam", "step_size": 3e-4, "regularization": 1e-5, "exploration": 0.006}
+                    | {"input_scaling": "smooth"},
                 ),
             },
         ),

@@ -1,5 +1,6 @@
 """Classification as a bandit: an arm a class, reward 1 for the right one (Zhou et al. 2020, Section 7.2)."""
 
+import math
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from neuralucb.problems.tables import is_missing
 
 __all__ = ["SCALINGS", "labelled", "scale_rows"]
 
-SCALINGS = ("standard", "unit", "none")
+SCALINGS = ("standard", "unit", "smooth", "none")
 
 
 def labelled(
@@ -27,7 +28,8 @@ def labelled(
 ) -> Problem:
     """A problem from rows X and labels y of any kind; each seed plays the rows in an order of its own.
 
-    scaling    `standard`: columns to mean 0 and deviation 1, then rows to norm 1; `unit`: rows alone; `none`.
+    scaling    `standard`: columns to mean 0 and deviation 1, then rows to norm 1; `unit`: rows alone; `smooth`: rows
+               that are square images, blurred and at half their resolution, then rows to norm 1; `none`.
     intercept  a column of ones, added before rows are scaled: a bias for networks without one, and a trace of the
                length that a row had.
     repeat     after the last row begin again; otherwise rounds must not exceed the rows.
@@ -67,12 +69,25 @@ def scale_rows(rows: np.ndarray, scaling: str, *, intercept: bool = False) -> np
         rows = rows - rows.mean(axis=0)
         rows[:, constant] = 0
         rows /= deviation
+    if scaling == "smooth":
+        rows = _smooth(rows)
     if intercept:
         rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
     if scaling == "none":
         return rows.astype(np.float32)
     norm = np.linalg.norm(rows, axis=1, keepdims=True)
     return (rows / np.where(norm > 0, norm, 1)).astype(np.float32)
+
+
+def _smooth(rows: np.ndarray) -> np.ndarray:
+    """Every second pixel, each way, of square images blurred by a Gaussian whose deviation is one pixel."""
+    side = math.isqrt(rows.shape[1])
+    if side * side != rows.shape[1]:
+        raise ValueError(f"scaling smooth needs rows that are square images, got {rows.shape[1]} columns; take unit.")
+    place = np.arange(side)
+    near = np.exp(-((place[::2, None] - place) ** 2) / 2)
+    near /= near.sum(axis=1, keepdims=True)
+    return (near @ rows.reshape(-1, side, side) @ near.T).reshape(len(rows), -1)
 
 
 def _check(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
