@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 try:
+    import rich  # noqa: F401
     import typer
-    from rich.console import Console
 except ImportError as missing:  # the core installs without them
     raise SystemExit(
         f"{missing.name} is missing: pip install 'neuralucb[experiments]' brings the command line."
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from neuralucb.experiments import Plan, Result
     from neuralucb.settings import Setting
 
+from neuralucb.consoles import err, out
 from neuralucb.data_commands import data_app, table1
 from neuralucb.log_commands import evaluate, logs_app, train
 from neuralucb.options import (
@@ -51,8 +52,6 @@ app.add_typer(data_app, name="data")
 app.add_typer(logs_app, name="logs")
 for command in (table1, reproduce, sweep, resume, theory, coverage, evaluate, train):
     app.command()(command)
-out = Console()
-err = Console(stderr=True)
 
 Name = Annotated[str, typer.Argument(help="See `neuralucb list`.")]
 Rounds = Annotated[int | None, typer.Option(help="Rounds to play (T); default 10 000, or all rows if they are fewer.")]
@@ -66,7 +65,8 @@ def main() -> None:
     try:
         app()
     except ValueError as problem:
-        err.print(f"[bold red]error:[/bold red] {_escape(str(problem))}", highlight=False, soft_wrap=True)
+        err.print("error:", style="bold red", end=" ")
+        err.print(str(problem), soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         err.print("stopped; nothing half-written was left.")
@@ -84,7 +84,7 @@ def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this alg
 
     if algorithm is not None:
         chosen = find_algorithm(algorithm)
-        out.print(f"[bold]{chosen.name}[/bold]: {chosen.summary}. {chosen.citation}.")
+        out.print(f"{chosen.name}: {chosen.summary}. {chosen.citation}.", style="bold")
         out.print(
             f"Departs from the paper in {chosen.departs}. The grid is the paper's, or ours where it gives none.\n"
         )
@@ -92,8 +92,9 @@ def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this alg
         return
     for title, entries in (("algorithms", ALGORITHMS), ("problems", PROBLEMS), ("presets", PRESETS)):
         table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2))
+        table.add_column(style="bold")
         for key, entry in entries.items():
-            table.add_row(f"[bold]{key}[/bold]", entry.summary)
+            table.add_row(key, entry.summary)
         out.print(table)
         out.print()
 
@@ -214,13 +215,9 @@ def _settings_table(settings: Sequence["Setting"]) -> Any:
         table.add_column(head, overflow="fold", min_width=6)
     for setting in settings:
         grid = ", ".join(f"{value:g}" for value in setting.grid)
-        meaning = _escape(f"{setting.meaning}: {setting.allowed}")
+        meaning = f"{setting.meaning}: {setting.allowed}"
         table.add_row(setting.name, setting.symbol, str(setting.default), grid, meaning)
     return table
-
-
-def _escape(text: str) -> str:
-    return text.replace("[", "\\[")
 
 
 if __name__ == "__main__":

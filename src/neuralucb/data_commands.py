@@ -3,13 +3,12 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from neuralucb.consoles import err, out
 
 __all__ = ["data_app", "table1"]
 
 data_app = typer.Typer(help="Data sets: list, path, fetch.", no_args_is_help=True)
-out = Console()
-err = Console(stderr=True)
 
 Name = Annotated[str, typer.Argument(help="See `neuralucb data list`.")]
 TABLE_1 = {"covertype": "54, 7, 581012", "magic": "10, 2, 19020", "shuttle": "8, 7, 58000", "mnist": "784, 10, 60000"}
@@ -49,11 +48,11 @@ def data_fetch(name: Name) -> None:
 
     from neuralucb.problems.data import fetch
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True) as bars:
         task = bars.add_task(f"downloading {name}", total=None)  # OpenML does not say how much there is
         path = fetch(name, lambda done: bars.update(task, completed=done))
-    out.print(str(path), highlight=False, soft_wrap=True)
+    out.print(str(path), soft_wrap=True)
 
 
 def table1() -> None:

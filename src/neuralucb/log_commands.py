@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
+from neuralucb.consoles import err, out
 from neuralucb.options import AsJson, Out, Set, prepare_folder, read_set
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["evaluate", "logs_app", "train"]
 
 logs_app = typer.Typer(help="Logs of decisions: convert, check.", no_args_is_help=True)
-out = Console()
-err = Console(stderr=True)
 
 Source = Annotated[Path, typer.Argument(help="A log: .parquet, .dsjson (or .json, .jsonl), .npz, .csv; docs/logs.md.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out what cannot be used, and count it.")]
@@ -39,7 +37,7 @@ def convert_log(
         count = convert(source, target, skipped)
     finally:
         _tell_skipped(skipped, source)  # also where nothing was left to write
-    out.print(f"{count} decisions written to {target}", highlight=False, soft_wrap=True)
+    out.print(f"{count} decisions written to {target}", soft_wrap=True)
 
 
 @logs_app.command("check")
@@ -58,15 +56,15 @@ def check(log: Source) -> None:
         lines.append(
             f"{found.deterministic} decisions were deterministic: they can be learned from, but not evaluated with"
         )
-    out.print("\n".join(lines), highlight=False, soft_wrap=True)
+    out.print("\n".join(lines), soft_wrap=True)
     for line, reason in found.first:
-        err.print(f"{log}:{line}: {reason}", style="red", highlight=False, markup=False, soft_wrap=True)
+        err.print(f"{log}:{line}: {reason}", style="red", soft_wrap=True)
     total = sum(found.problems.values())
     if total > len(found.first):
         err.print(f"… and {total - len(found.first)} more", style="red")
     if not found.sound:
         for reason, times in sorted(found.problems.items(), key=lambda item: -item[1]):
-            err.print(f"{times} × {reason}", highlight=False, markup=False, soft_wrap=True)
+            err.print(f"{times} × {reason}", soft_wrap=True)
         raise typer.Exit(1)
     out.print("nothing is wrong with it")
 
@@ -157,7 +155,7 @@ def train(
         raise ValueError(f"{policy} diverged on {log} and was not written; take a smaller step_size.")
     bandit.save(model)
     loss = "" if lesson.loss != lesson.loss else f", loss {lesson.loss:.4g}"
-    out.print(f"{policy} learned from {lesson.observations} rewards{loss}: {model}", highlight=False, soft_wrap=True)
+    out.print(f"{policy} learned from {lesson.observations} rewards{loss}: {model}", soft_wrap=True)
 
 
 def _evaluate(
@@ -232,14 +230,14 @@ def _show(
     if not quiet:
         out.print(terminal(made, title=title))
         for note in (note for one in made for note in diagnosis(one)):
-            out.print(note, highlight=False, markup=False, soft_wrap=True)
+            out.print(note, soft_wrap=True)
     if where is None:
         return
     figure = where / f"evaluate-{log.stem}.png"
     draw(made, [figure], level=level)
     text = markdown(made, title=title)
     table = write_whole(where / f"evaluate-{log.stem}.md", lambda path: path.write_text(text, encoding="utf-8"))
-    (err if quiet else out).print(f"figure: {figure}\ntable:  {table}", highlight=False, soft_wrap=True)
+    (err if quiet else out).print(f"figure: {figure}\ntable:  {table}", soft_wrap=True)
 
 
 def _tell_skipped(skipped: "Skipped | None", path: Path) -> None:
@@ -247,4 +245,4 @@ def _tell_skipped(skipped: "Skipped | None", path: Path) -> None:
         return
     err.print(f"{skipped.count} decisions skipped; the first of them:", style="yellow")
     for line, reason in skipped.first:
-        err.print(f"{path}:{line}: {reason}", highlight=False, markup=False, soft_wrap=True)
+        err.print(f"{path}:{line}: {reason}", soft_wrap=True)

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 if TYPE_CHECKING:
     from neuralucb.sweeps.spec import Sweep
 
-__all__ = ["reproduce", "resume", "sweep"]
+from neuralucb.consoles import err, out
 
-out = Console()
-err = Console(stderr=True)
+__all__ = ["reproduce", "resume", "sweep"]
 
 
 class What(StrEnum):
@@ -129,14 +127,14 @@ def _run(
         for folder, sweep in planned.items()
     }
     for job in jobs.values():
-        out.print(job.in_words(), highlight=False, soft_wrap=True)
+        out.print(job.in_words(), soft_wrap=True)
     failed: list[str] = []
     for folder, job in () if dry_run else jobs.items():
         started = time.monotonic()
         report, failures = run_sweep(job, err, address=address, command=f"neuralucb resume {shlex.quote(str(folder))}")
-        out.print(f"{report}  ({time.monotonic() - started:.0f} s)", highlight=False, soft_wrap=True)
+        out.print(f"{report}  ({time.monotonic() - started:.0f} s)", soft_wrap=True)
         failed += failures
     for failure in failed:
-        err.print(f"failed: {failure}", style="red", highlight=False, markup=False, soft_wrap=True)
+        err.print(f"failed: {failure}", style="red", soft_wrap=True)
     if failed:
         raise typer.Exit(1)

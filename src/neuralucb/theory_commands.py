@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
+from neuralucb.consoles import err, out
 from neuralucb.options import (
     AsJson,
     DataFile,
@@ -37,8 +37,6 @@ STEP_SIZE = 0.04
 """The default 0.05 makes ηmλ = 1 at m = 20, λ = 1, where the theoretical γ_t has no meaning."""
 MODES = tuple((confidence, design) for confidence in ("constant", "theoretical") for design in ("full", "diagonal"))
 
-out = Console()
-err = Console(stderr=True)
 
 Rounds = Annotated[int | None, typer.Option(help="Rounds (T); default 500, or all rows if they are fewer.")]
 Width = Annotated[int | None, typer.Option(help="Hidden units a layer (m); default: the preset's.")]
@@ -197,8 +195,8 @@ def _show(rows: Sequence[Sequence[str]], title: str, notes: Sequence[str], figur
     text = markdown(rows, notes)
     table = write_whole(figure.with_suffix(".md"), lambda path: path.write_text(text, encoding="utf-8"))
     for note in notes:
-        console.print(f"note: {note}.", highlight=False, markup=False, soft_wrap=True)
-    console.print(f"figure: {figure}\ntable:  {table}", highlight=False, soft_wrap=True)
+        console.print(f"note: {note}.", soft_wrap=True)
+    console.print(f"figure: {figure}\ntable:  {table}", soft_wrap=True)
 
 
 @contextmanager
@@ -210,7 +208,9 @@ def _bars(quiet: bool) -> "Iterator[Meter]":
     from rich import progress
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
-    with progress.Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=err) as bars:
+    with progress.Progress(
+        TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), console=err
+    ) as bars:
 
         def bar(what: str) -> "Progress":
             task = bars.add_task(what, total=None)

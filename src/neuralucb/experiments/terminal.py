@@ -27,10 +27,10 @@ def meters(plan: Plan, console: Console, *, quiet: bool) -> Iterator[Callable[[s
         yield lambda name: None
         return
     if not console.is_terminal:
-        yield lambda name: console.print(f"{name} on {plan.problem.name}: {what}", highlight=False)
+        yield lambda name: console.print(f"{name} on {plan.problem.name}: {what}")
         return
     columns: tuple[Any, ...] = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("rounds"),
@@ -71,4 +71,4 @@ def show(panels: Sequence[Sequence[Result]], folder: Path, name: str, *, out: Co
         sum(values) for values in zip(*((r.seconds, r.compile_seconds) for r in results), strict=True)
     )
     out.print(f"{running:.1f} s running, {compiling:.1f} s compiling")
-    out.print(f"figure: {figure}\ntable:  {table}", highlight=False, soft_wrap=True)
+    out.print(f"figure: {figure}\ntable:  {table}", soft_wrap=True)

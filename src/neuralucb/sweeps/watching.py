@@ -58,10 +58,10 @@ def watching(batches: Sequence[Batch], console: Console) -> Iterator[tuple[Watch
 @contextmanager
 def _bars(watcher: Watcher, console: Console) -> Iterator[Callable[[Event], None]]:
     columns: tuple[Any, ...] = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[words]}"),
+        TextColumn("{task.fields[words]}", markup=False),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console) as bars:
@@ -93,6 +93,6 @@ def _lines(watcher: Watcher, console: Console) -> Callable[[Event], None]:
             left = pace.left(watcher.rounds, watcher.whole)
             how = f"mean regret {event.regret:.0f}" if event.regret is not None else f"{event.done / event.whole:.0%}"
             what = f"{event.batch.algorithm} on {event.batch.problem}, {how}"
-            console.print(f"{watcher.finished} of {watcher.runs} runs, {left}; {what}", highlight=False, soft_wrap=True)
+            console.print(f"{watcher.finished} of {watcher.runs} runs, {left}; {what}", soft_wrap=True)
 
     return tell
