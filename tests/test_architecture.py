@@ -20,7 +20,7 @@ LAYERS = [
     {"algorithms", "problems", "simulation", "logs"},
     {"experiments", "online"},
     {"sweeps", "theory", "evaluation"},
-    {"options"},
+    {"options", "consoles"},
     {"cli", "data_commands", "log_commands", "sweep_commands", "theory_commands"},
 ]
 
