@@ -354,11 +354,11 @@ def test_rolling_back_again_goes_further_back_and_survives_a_restart(tmp_path):
             one.rollback()
         play(one, 2)
         before = state_of(one)
-    with OnlineBandit(policy(), journal=folder) as again:
+    with OnlineBandit(policy(), journal=folder, snapshot_every=10**6) as again:
         assert state_of(again) == before
         sorted(folder.glob("snapshot-*.manifest.json"))[-1].unlink()
     with pytest.raises(StorageError, match="snapshot-00000004"):  # which a rollback in the journal went to
-        OnlineBandit(policy(), journal=folder)
+        OnlineBandit(policy(), journal=folder, snapshot_every=10**6)
 
 
 @pytest.mark.parametrize("when", ["journal write", "journal sync", "after"])
@@ -427,6 +427,50 @@ def test_a_torn_segment_before_an_empty_one_is_recovered(tmp_path):
         assert again.health().observed == 4
 
 
+@pytest.mark.parametrize("begun", [b"", journal.MAGIC[:5], bytes(len(journal.MAGIC))])
+def test_a_segment_that_was_not_even_begun_does_no_harm_later(begun, tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(policy(), journal=folder) as one:
+        play(one, 3)
+    (folder / "journal-00000002.log").write_bytes(begun)
+    for life in range(1, 4):
+        with OnlineBandit(policy(), journal=folder) as one:
+            assert one.health().observed == 3 * life
+            play(one, 3)
+
+
+def test_what_was_saved_goes_on_with_a_journal(tmp_path):
+    folder = tmp_path / "model"
+    saved = OnlineBandit(policy(), learning="manual")
+    play(saved, 5)
+    waiting = saved.select(rows(9))
+    saved.save(folder)
+    with OnlineBandit(policy(), learning="manual", journal=folder) as one:
+        assert state_of(one) == state_of(saved)
+        one.observe(waiting.id, 1.0)
+        play(one, 4)
+        assert one.health().observed == 10
+        now = state_of(one)
+    for again in (lambda: OnlineBandit(policy(), learning="manual", journal=folder), lambda: OnlineBandit.load(folder)):
+        with again() as one:
+            assert state_of(one) == now
+
+
+def test_loading_goes_on_with_the_settings_of_the_last_life(tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(policy(), journal=folder) as one:
+        play(one, 2)
+    with OnlineBandit(policy(), journal=folder, floor=0.5, schedule="7", snapshot_every=50) as one:
+        kept = one.settings
+    with OnlineBandit.load(folder) as again:
+        assert again.settings == kept
+        assert again.health().observed == 2
+        assert again.select(rows(1)).propensity is not None
+        before = len(list(folder.glob("snapshot-*.manifest.json")))
+    with OnlineBandit.load(folder):
+        assert len(list(folder.glob("snapshot-*.manifest.json"))) == before  # nothing has changed
+
+
 def test_pages_that_were_never_filled_are_cut(tmp_path):
     payloads = small_journal(tmp_path, size=3 * 4096)
     path = tmp_path / "journal-00000001.log"
@@ -477,6 +521,15 @@ def test_a_fork_may_not_write(tmp_path):
         with pytest.raises(StorageError, match="fork"):
             one.select(rows(1))
         one._keeper._journal._owner = os.getpid()
+
+
+def test_closing_gives_the_folder_back_though_a_fork_lives_on(tmp_path):
+    one = OnlineBandit(policy(), journal=tmp_path / "journal")
+    copy = os.dup(one._keeper._journal._lock)  # as a fork has
+    one.close()
+    with OnlineBandit(policy(), journal=tmp_path / "journal") as again:
+        assert again.health().observed == 0
+    os.close(copy)
 
 
 def test_short_lives_still_come_to_a_snapshot(tmp_path):

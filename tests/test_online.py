@@ -715,13 +715,41 @@ def test_a_network_must_give_one_number():
         ({"window": 0}, "window"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
         ({"schedule": "100!"}, "must not forget"),
-        ({"sync": "often", "journal": "x"}, "sync must be one of"),
+        ({"sync": "often"}, "sync must be one of"),
+        ({"journal": 5}, "journal must be a folder's path, got 5"),
     ],
 )
 def test_bad_settings_are_refused(settings, why, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=why):
         OnlineBandit(make(), **settings)
+
+
+def test_what_is_no_policy_is_refused():
+    with pytest.raises(ValueError, match="policy must be one that build made, or your own Policy, got 'lin-ucb'"):
+        OnlineBandit("lin-ucb")
+
+
+def test_numbers_of_numpy_are_numbers():
+    one = OnlineBandit(make("lin-ucb"), floor=np.float32(0.5), seed=np.int64(3))
+    assert one.expire(np.int64(0)) == 0
+
+
+def test_features_of_an_arm_are_a_copy():
+    one = OnlineBandit(make("lin-ucb"))
+    features = np.ones(2, np.float32)
+    one.add_arm("a", features)
+    before = one.select(np.ones(DIM - 2)).width
+    features[:] = 50
+    np.testing.assert_array_equal(one.select(np.ones(DIM - 2)).width, before)
+
+
+@pytest.mark.parametrize("count", [3, 7, 13])
+def test_equal_rewards_have_no_scale_though_they_are_rounded(count):
+    one = OnlineBandit(make("lin-ucb"), normalize=True, learning="manual")
+    ids = [one.select(np.ones((2, DIM))).id for _ in range(count)]
+    one.observe_many(ids, [0.1] * count)
+    assert one._state.moments.deviation == 1
 
 
 def test_a_policy_of_ones_own_needs_an_example():

@@ -144,7 +144,7 @@ def arm_id(arm: Any) -> ArmId:
 
 def _row(values: Any, what: str) -> np.ndarray:
     try:
-        row = np.asarray(values, np.float32)
+        row = np.array(values, np.float32)  # the caller may use the array again
     except (TypeError, ValueError):
         raise ValueError(f"{what} must be one row of finite numbers, got {values!r:.80}.") from None
     if row.ndim != 1 or not np.isfinite(row).all():

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from neuralucb.online import recovery
+from neuralucb.online.arguments import check_policy, is_number, read_arguments
 from neuralucb.online.arms import ArmId, arm_id
 from neuralucb.online.asking import read_request, read_rewards
 from neuralucb.online.contexts import shape_of_policy
@@ -28,8 +29,6 @@ from neuralucb.schedules import is_due, read_schedule
 from neuralucb.settings import whole
 
 __all__ = ["OnlineBandit"]
-
-LEARNING = ("inline", "background", "manual")
 
 
 class OnlineBandit:
@@ -65,30 +64,21 @@ class OnlineBandit:
         snapshot_every: int = 20_000,
         example: Any = None,
     ) -> None:
-        if learning not in LEARNING:
-            raise ValueError(f"learning must be one of {', '.join(LEARNING)}, got {learning!r}.")
+        check_policy(policy, journal)
+        self.settings = read_arguments(
+            seed=seed, schedule=schedule, learning=learning, window=window, normalize=normalize,
+            count_pending=count_pending, floor=floor, snapshot_every=snapshot_every, sync=sync,
+        )  # fmt: skip
         self._schedule = read_schedule(schedule)
-        if any(phase.forgets for phase in self._schedule):
-            raise ValueError(f"schedule must not forget (!) here, got {schedule!r}; take window.")
-        if not isinstance(floor, int | float) or not 0 <= floor <= 1:
-            raise ValueError(f"floor must be a probability, from 0 to 1, got {floor!r}; 0.02 explores one in fifty.")
-        seed = whole("seed", seed, 0)
-        window = None if window is None else whole("window", window, 1)
-        snapshot_every = whole("snapshot_every", snapshot_every, 1)
         shape = shape_of_policy(policy, example)
         if shape is None:
             raise ValueError("example must be a context of one arm, got None: build did not make this policy.")
         self.name = secrets.token_hex(4)
         self.policy = policy
-        self.settings: dict[str, Any] = {
-            "seed": seed, "schedule": str(schedule), "learning": learning, "window": window,
-            "floor": float(floor),
-            "normalize": bool(normalize), "count_pending": bool(count_pending), "snapshot_every": snapshot_every,
-            "sync": sync,
-        }  # fmt: skip
-        self._programs = Programs(policy, seed, float(floor))
+        self._programs = Programs(policy, self.settings["seed"], self.settings["floor"])
         places = policy.origin.shared_by if policy.origin is not None else None
-        self._state = State(self._programs, shape, window=window, normalize=bool(normalize), places=places)
+        kept = {name: self.settings[name] for name in ("window", "normalize")}
+        self._state = State(self._programs, shape, places=places, **kept)
         self._lock = threading.RLock()
         self._learning = threading.RLock()
         self._given = 0
@@ -145,7 +135,7 @@ class OnlineBandit:
 
     def expire(self, older_than: float) -> int:
         """Give up on decisions that wait for longer than so many seconds; returns how many."""
-        if not isinstance(older_than, int | float) or not older_than >= 0:
+        if not is_number(older_than) or not older_than >= 0:
             raise ValueError(f"older_than must be seconds, at least 0, got {older_than!r}.")
         with self._lock:
             numbers = self._state.ledger.older_than(time.time() - older_than)

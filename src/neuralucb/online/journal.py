@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from neuralucb.online.storage import Step, StorageError, make_folder, sync_folder
 
-__all__ = ["Journal", "Sync", "holds_records", "read_segment", "segments"]
+__all__ = ["SYNCS", "Journal", "Sync", "holds_records", "read_segment", "segments"]
 
 Sync: TypeAlias = Literal["each", "interval", "none"]
 SYNCS = ("each", "interval", "none")
@@ -40,8 +40,6 @@ class Journal:
     """
 
     def __init__(self, folder: Path, sync: Sync, step: Step) -> None:
-        if sync not in SYNCS:
-            raise ValueError(f"sync must be one of {', '.join(SYNCS)}, got {sync!r}.")
         self.folder, self._sync, self._step = folder, sync, step
         self._lock, self._owner = _lock(folder), os.getpid()
         self._handle: int | None = None
@@ -107,6 +105,8 @@ class Journal:
                     os.fdatasync(handle)
         finally:
             self.fail("it is closed")
+            if self._lock >= 0 and os.getpid() == self._owner:
+                fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing alone would leave it to a fork that lives on
             for each in (handle, self._lock):
                 if each is not None and each >= 0:
                     os.close(each)

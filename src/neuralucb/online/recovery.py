@@ -43,8 +43,10 @@ class Keeper:
         self._journal = Journal(folder, sync, lambda name: step(name))
         try:
             snapshots.sweep_up(folder)
-            number = self._recover() if snapshots.numbers(folder) else self._begin()
+            number, settings = self._recover() if snapshots.numbers(folder) else self._begin()
             self._journal.begin(max(segments(folder), default=0) + 1, number)
+            if settings != bandit.settings:
+                self.snapshot()  # what `load` goes on with
         except BaseException:
             self._journal.close()
             raise
@@ -95,15 +97,18 @@ class Keeper:
         """Of the journal on the disk."""
         return sum(path.stat().st_size for path in segments(self.folder).values() if path.exists())
 
-    def _begin(self) -> int:
-        """A folder that is new: a snapshot of nothing, to which the journal will be added."""
+    def _begin(self) -> tuple[int, dict[str, Any]]:
+        """A snapshot of what there is, to which the journal will be added: of nothing, or of what `save` wrote."""
         if segments(self.folder):
             raise StorageError(f"{self.folder} has a journal but no snapshot to begin with; take back what is missing.")
         snapshots.write(self.folder, _of(self._bandit, 1, 0), step=lambda name: step(name))
-        return 0
+        return 0, self._bandit.settings
 
-    def _recover(self) -> int:
-        """The newest snapshot, and what the journal says happened since; returns the number of the next record."""
+    def _recover(self) -> tuple[int, dict[str, Any]]:
+        """The newest snapshot, and what the journal says happened since.
+
+        Returns the number of the next record, and the settings that the folder goes on with.
+        """
         _, shot = snapshots.read(self.folder)
         bandit = self._bandit
         _check_same(bandit, shot, self.folder)
@@ -111,18 +116,21 @@ class Keeper:
         _restore(bandit, shot, self.folder)
         number = self._snapshot_at = int(shot.fields["record"])
         first = int(shot.fields["segment"])
+        if first == 0:
+            return self._begin()  # what `save` wrote has no journal yet
         left = {segment: path for segment, path in segments(self.folder).items() if segment >= first}
         if first not in left and (left or number):
             raise StorageError(f"{self.folder} lacks segment {first} of its journal; take back what is missing.")
-        while left and len(left) > 1 and not holds_records(list(left.values())[-1]):
-            left.popitem()  # begun, and never used: the one before may still end torn
+        while len(left) > 1 and not holds_records(list(left.values())[-1]):
+            _, unused = left.popitem()  # begun, and never used: the one before may still end torn
+            list(read_segment(unused, None, last=True, torn=self._cut))  # deletes one that was not even begun
         for segment, path in left.items():
             for payload in read_segment(path, number, last=segment == max(left), torn=self._cut):
                 self._replay(*unpack(payload))
                 number += 1
         bandit._state.settle()
         bandit._state.abandon()
-        return number
+        return number, shot.fields["settings"]
 
     def _replay(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         state, kind = self._bandit._state, fields.pop("kind")

@@ -6,6 +6,9 @@ import numpy as np
 
 __all__ = ["Moments"]
 
+ROUNDING = 1e-12
+"""Deviations that are this small beside the mean are no deviations, but errors of float64."""
+
 
 class Moments(NamedTuple):
     """How many, their mean and sum of squared deviations so far (Chan, Golub & LeVeque 1983)."""
@@ -24,9 +27,9 @@ class Moments(NamedTuple):
 
     @property
     def deviation(self) -> float:
-        """1 while all rewards are equal: there is no scale yet."""
+        """1 while all rewards are equal, up to rounding: there is no scale yet."""
         spread = (self.squares / self.rewards) ** 0.5 if self.rewards else 0.0
-        return spread if spread > 0 else 1.0
+        return spread if spread > ROUNDING * abs(self.mean) else 1.0
 
     def scaled(self, rewards: np.ndarray) -> np.ndarray:
         """As the network sees them."""
