@@ -213,7 +213,7 @@ def test_a_csv_is_written_in_pieces(tmp_path):
         ({"propensity": [[0.5, 0.5], [-0.5, 1.5]]}, "decision 2: propensity must be above 0 and at most 1, got -0.5"),
         ({"propensity": [[0.5, 0.5], [0.5, 0.1]]}, "decision 2: probabilities must add to 1, got 0.6"),
         ({"propensity": [[0.5, 0.5], [np.nan, np.nan]]}, "decision 2: propensity is NaN"),
-        ({"reward": [1.0, np.inf]}, "decision 2: reward must be finite, got inf"),
+        ({"reward": [1.0, np.inf]}, "decision 2: reward must be finite, .*, got inf"),
         ({"reward": [1.0]}, r"reward must have shape \(2,\)"),
         ({"arm": [0, -1]}, "decision 2: arm must be a whole number in 0 to 1, got -1"),
         ({"arm": [0, 2]}, "decision 2: arm must be a whole number in 0 to 1, got 2"),
@@ -439,3 +439,81 @@ def repeated(chunk, times):
     return {name: np.tile(getattr(chunk, name), times) for name in names} | {
         "shared": np.tile(chunk.shared, (times, 1))
     }
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        NUMBERED | {"_label_probability": 0.0},
+        with_context(User={f"f{number}": 1.0 for number in range(4096)}) | {"_label_probability": 0.0},
+        with_context(User={"age": 1.0, "odd": 1e39}),
+        with_context(Other={"x": 1.0}) | {"a": [2, 2, 3]},
+        with_context(Other={"x": 1.0}, _multi=[{"Item": {"price": 1.0}}, {"_text": "words"}, {}]),
+    ],
+)
+def test_an_event_that_cannot_be_used_decides_nothing_about_the_others(tmp_path, first):
+    good = [EVENT | {"EventId": str(number)} for number in range(20)]
+    alone = open_log(write_lines(tmp_path / "alone.dsjson", *good))
+    skipped = Skipped()
+    log = open_log(write_lines(tmp_path / "log.dsjson", first, *good), skipped)
+    assert skipped.count == 1
+    assert (log.names, log.decisions) == (alone.names, 20)
+    for one, other in zip(log.chunks(), alone.chunks(), strict=True):
+        assert_array_equal(one.shared, other.shared)
+        assert_array_equal(one.own, other.own)
+
+
+@pytest.mark.parametrize("changes", [{"_label_cost": 1e39}, {"_label_cost": -1e39}])
+def test_a_reward_beyond_float32_is_refused(tmp_path, changes):
+    with pytest.raises(ValueError, match=r"line 1: reward must be finite, and at most 3\.4e\+38 in size, got"):
+        list(read_chunks(write_lines(tmp_path / "log.dsjson", EVENT | changes)))
+
+
+def test_a_feature_beyond_float32_is_refused(tmp_path):
+    event = with_context(User={"age": 1e39})
+    with pytest.raises(ValueError, match=r"line 1: a feature is NaN or infinite, or above 3\.4e\+38 in size"):
+        list(read_chunks(write_lines(tmp_path / "log.dsjson", event)))
+
+
+@pytest.mark.parametrize("weight", [1.0, 1.5, 3.0, 1e10])
+def test_weights_survive_dsjson(tmp_path, weight):
+    chunk = decisions(5)._replace(weight=np.full(5, weight))
+    write_log(tmp_path / "log.dsjson", [chunk])
+    np.testing.assert_allclose(together(tmp_path / "log.dsjson").weight, weight, rtol=1e-5)
+
+
+@pytest.mark.parametrize("weight", [0.5, 1e17])
+def test_weights_that_dsjson_cannot_say_are_refused(tmp_path, weight):
+    chunk = decisions(5)._replace(weight=np.asarray([1, 1, weight, 1, 1.0]))
+    with pytest.raises(ValueError, match="decision 3 has weight .*, and dsjson can only say weights from 1"):
+        write_log(tmp_path / "log.dsjson", [chunk])
+    assert not (tmp_path / "log.dsjson").exists()
+
+
+def test_parquet_with_a_column_twice_is_refused(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns = [pa.array([[0, 1]]), pa.array([1]), pa.array([0]), pa.array([1.0]), pa.array([0.5])]
+    names = ["arms", "arm", "arm", "reward", "propensity"]
+    parquet.write_table(pa.Table.from_arrays(columns, names), tmp_path / "log.parquet")
+    with pytest.raises(ValueError, match="log.parquet has more than one column named arm; rename them"):
+        check_log(tmp_path / "log.parquet")
+
+
+def test_missing_features_are_not_zeros(tmp_path):
+    path = other_parquet(tmp_path / "log.parquet", own=[[0.5, 0.1], None])
+    with pytest.raises(ValueError, match="row 2: own is missing; an empty list says that there are no features"):
+        list(read_chunks(path))
+
+
+def test_a_csv_is_not_written_with_positions_that_nobody_knows(tmp_path):
+    (tmp_path / "log.csv").write_text(OPEN_BANDIT)
+    convert(tmp_path / "log.csv", tmp_path / "log.dsjson")
+    with pytest.raises(ValueError, match="a .csv must have the position of every decision, which is not known"):
+        convert(tmp_path / "log.dsjson", tmp_path / "again.csv")
+
+
+def test_arms_keep_their_type_in_memory(tmp_path):
+    write_log(tmp_path / "log.parquet", from_obp(feedback()))
+    assert to_obp(open_log(tmp_path / "log.parquet").chunks())["action"].dtype == feedback()["action"].dtype

@@ -92,6 +92,8 @@ def evaluate(
     for method in asked:
         if method not in METHODS:
             raise ValueError(f"--methods must be among {', '.join(METHODS)}, got {method!r}.")
+    if not asked:
+        raise ValueError(f"--methods must be all or among {', '.join(METHODS)}, got none.")
     if not 0 <= train < 1:
         raise ValueError(f"--train must be at least 0 and below 1, got {train}; what is left is evaluated.")
     chosen = _settings_of(policies, read_set(settings))

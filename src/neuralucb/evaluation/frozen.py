@@ -48,6 +48,8 @@ def evaluate(
     for method in methods:
         if method not in FROZEN:
             raise ValueError(f"method {method!r} is not known; known: {', '.join(FROZEN)}.")
+    if not switch >= 0:
+        raise ValueError(f"switch must be a weight, at least 0, got {switch}.")
     divides = any(method in DIVIDES for method in methods)
     which = partial(usable, log, divides=divides, skip_deterministic=skip_deterministic)
     model = _model(log, begin, end, which) if {"direct", "doubly-robust", "switch"} & set(methods) else None

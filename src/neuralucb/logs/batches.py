@@ -86,7 +86,8 @@ def _whole(chunk: Chunk, log: Log) -> Batch:
     if not (shared.shape[1] or own.shape[2]):
         shared = np.ones((len(chunk.line), 1), np.float32)  # nothing is known: every decision looks alike
     reward = chunk.reward.astype(np.float64)
-    columns = (chunk.arm, reward, chunk.propensity, chunk.weight, np.ones(len(chunk.line), dtype=bool))
+    arm = chunk.arm.astype(np.int32, copy=False)  # one type, one compilation
+    columns = (arm, reward, chunk.propensity, chunk.weight, np.ones(len(chunk.line), dtype=bool))
     return Batch(chunk.line, shared, own, available, *columns)
 
 

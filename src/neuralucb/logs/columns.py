@@ -27,6 +27,9 @@ Bad: TypeAlias = Callable[[int, str], None]
 TOLERANCE = 1e-3
 """How far probabilities may be from adding to 1, and from the logged one: tools round them."""
 
+LARGEST = float(np.finfo(np.float32).max)
+"""Networks compute in float32."""
+
 MOST_ARMS = 1 << 16
 """Arms in a log: larger numbers are identifiers, and a policy would make room for every number below them."""
 
@@ -130,14 +133,21 @@ def faults(chunk: Chunk) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
     )
     p = chunk.propensity
     yield (p <= 0) | (p > 1), lambda row: f"propensity must be above 0 and at most 1, got {p[row]:g}"
-    yield np.isinf(chunk.reward), lambda row: f"reward must be finite, got {chunk.reward[row]}"
+    yield (
+        ~(np.abs(chunk.reward) <= LARGEST) & ~np.isnan(chunk.reward),
+        lambda row: f"reward must be finite, and at most {LARGEST:.2g} in size, got {chunk.reward[row]}",
+    )
     yield (
         ~(np.isfinite(chunk.weight) & (chunk.weight > 0)),
         lambda row: f"weight must be positive, got {chunk.weight[row]}",
     )
     for values, who in ((chunk.shared, None), (chunk.own, owner)):
-        wrong = ~np.isfinite(values).all(axis=1)
-        yield wrong if who is None else _any(who, wrong, count), lambda row: "a feature is NaN or infinite"
+        with np.errstate(over="ignore"):
+            wrong = ~np.asarray(np.isfinite(values.astype(np.float32, copy=False)).all(axis=1))
+        yield (
+            wrong if who is None else _any(who, wrong, count),
+            lambda row: f"a feature is NaN or infinite, or above {LARGEST:.2g} in size",
+        )
     for each, name in ((chunk.probabilities, "probabilities"), (chunk.expected, "expected rewards")):
         if each is not None:
             some = _any(owner, np.isnan(each), count) & _any(owner, ~np.isnan(each), count)

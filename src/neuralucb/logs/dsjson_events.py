@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralucb.logs.columns import Bad, Chunk, Names, blank_times, take
+from neuralucb.logs.columns import Bad, Chunk, Names, blank_times, clean, take
 from neuralucb.logs.features import Features
 from neuralucb.logs.numbered import ARM, numbers_alike, numbers_of
 
@@ -52,6 +52,8 @@ class Events:
         try:
             if event.get("_skipLearn") is not True:
                 self._add(line, event)
+                if self._mark()[-1] != mark[-1]:
+                    _check_alone(line, event)  # what cannot be used must not decide what columns there are
             return
         except KeyError as missing:
             reason = _without(event, str(missing.args[0]))
@@ -142,14 +144,17 @@ class Events:
         return numbers is not None
 
     def _mark(self) -> tuple[Any, ...]:
-        return len(self.ranks), len(self.probabilities), len(self.numbers), self.shared.mark(), self.own.mark()
+        rows = len(self.ranks), len(self.probabilities), len(self.numbers), len(self.events)
+        shape = self.numbered, len(self.shared.columns), len(self.own.columns)
+        return rows, self.shared.mark(), self.own.mark(), shape
 
     def _back(self, mark: tuple[Any, ...]) -> None:
         """As it was at the mark: half an event is none."""
-        ranks, probabilities, numbers, shared, own = mark
+        (ranks, probabilities, numbers, events), shared, own, (self.numbered, *_) = mark
         del self.ranks[ranks:]
         del self.probabilities[probabilities:]
         del self.numbers[numbers:]
+        del self.events[events:]
         self.shared.back(shared)
         self.own.back(own)
 
@@ -209,6 +214,19 @@ class Events:
         )
         self.reset()
         return take(chunk, keep)
+
+
+def _check_alone(line: int, event: dict[str, Any]) -> None:
+    """Raise EventError with the reason, if this event cannot be used."""
+    alone, reasons = Events(), list[str]()
+
+    def note(line: int, reason: str) -> None:
+        reasons.append(reason)
+
+    alone._add(line, event)
+    clean(alone.chunk(note), note)
+    if reasons:
+        raise EventError(reasons[0])
 
 
 def _label(event: dict[str, Any]) -> tuple[Any, Any, Any]:

@@ -19,6 +19,7 @@ def write_dsjson(path: Path, chunks: Iterable[Chunk]) -> int:
     with path.open("wb") as file:
         for chunk in chunks:
             _refuse_deterministic(chunk)
+            _refuse_weights(chunk)
             lines = np.empty(len(chunk.line), dtype=object)
             for count in np.unique(chunk.counts):
                 same = chunk.counts == count
@@ -37,6 +38,16 @@ def _refuse_deterministic(chunk: Chunk) -> None:
         )
 
 
+def _refuse_weights(chunk: Chunk) -> None:
+    """dsjson says in `pdrop` what share of decisions was dropped: a weight of 1/(1 - pdrop), which is at least 1."""
+    odd = np.flatnonzero((chunk.weight < 1) | (1 - 1 / chunk.weight >= 1))
+    if odd.size:
+        raise ValueError(
+            f"decision {chunk.line[odd[0]]} has weight {chunk.weight[odd[0]]:g}, and dsjson can only say weights from "
+            "1 to 1e15, as pdrop. Divide all weights by the smallest, or keep the log as Parquet."
+        )
+
+
 def _lines(chunk: Chunk, count: int) -> Iterator[str]:
     """Decisions that all have `count` arms, as lines."""
     n = len(chunk.line)
@@ -49,9 +60,8 @@ def _lines(chunk: Chunk, count: int) -> Iterator[str]:
     label = _labels(chunk, chosen, ranked)
     when = _times(chunk.time)
     ids = _ids(chunk)
-    drop = (
-        [""] * n if (chunk.weight == 1).all() else [f',"pdrop":{1 - 1 / w:.9g}' if w != 1 else "" for w in chunk.weight]
-    )
+    dropped = (1 - 1 / chunk.weight).tolist()
+    drop = [f',"pdrop":{share!r}' if share else "" for share in dropped]
     context = _contexts(chunk, arms, count)
     for begin, time, one, ranks, inside, p_of, dropped in zip(
         label, when, ids, ranking, context, ranked, drop, strict=True

@@ -72,19 +72,26 @@ class Features:
         self._used.extend([layout] * len(items))
         return True
 
-    def mark(self) -> tuple[int, int]:
+    def mark(self) -> tuple[int, int, int, int]:
         """Where it stands, to come `back` to."""
-        return len(self._used), len(self._flat)
+        return len(self._used), len(self._flat), len(self.columns), len(self.layouts)
 
-    def back(self, mark: tuple[int, int]) -> None:
-        """As it was at the mark; columns and layouts stay."""
-        rows, numbers = mark
+    def back(self, mark: tuple[int, int, int, int]) -> None:
+        """As it was at the mark, columns too."""
+        rows, numbers, columns, layouts = mark
         del self._used[rows:]
         del self._flat[numbers:]
+        if len(self.columns) > columns or len(self.layouts) > layouts:
+            del self.layouts[layouts:]
+            self.columns = {name: place for name, place in self.columns.items() if place < columns}
+            self._known = {key: layout for key, layout in self._known.items() if layout < layouts}
+            if self._last[1] >= layouts:
+                self._last = (None, 0)
 
     def reset(self) -> None:
         """No rows; columns keep their places."""
-        self.back((0, 0))
+        del self._used[:]
+        del self._flat[:]
         if len(self.layouts) > LAYOUTS:
             self.layouts, self._known, self._last = [], {}, (None, 0)
 

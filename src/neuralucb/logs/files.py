@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from neuralucb.files import write_whole
 from neuralucb.logs.columns import Bad, Chunk, Names, clean
 from neuralucb.logs.dsjson import read_dsjson
@@ -143,7 +141,7 @@ def _read_once(path: Path, once: _Once | None) -> Iterator[Chunk]:
     for chunk in read_chunks(path, once):
         if once is not None:
             once.finish_chunk()
-        yield chunk._replace(arm=chunk.arm.astype(np.int32, copy=False))  # one type, one compilation
+        yield chunk
     if once is not None:
         once.finish_chunk()
 

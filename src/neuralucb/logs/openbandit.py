@@ -210,14 +210,15 @@ def _rows(chunk: Chunk, users: list[str], items: int, first: int) -> Iterator[li
         raise ValueError(f"not all {items} items are available in every decision, which a .csv cannot say.")
     if np.isnan(chunk.propensity).any() or np.isnan(chunk.reward).any():
         raise ValueError("a .csv must have a propensity and a reward for every decision; write .parquet.")
+    if chunk.position is None or (chunk.position < 0).any():
+        raise ValueError("a .csv must have the position of every decision, which is not known; write .parquet.")
     affinity = chunk.own.reshape(-1, items).tolist()
     times = np.datetime_as_string(chunk.time, unit="us").tolist()
-    position = np.ones(len(times), np.int64) if chunk.position is None else chunk.position
     for row, time in enumerate(times):
         hot = dict(chunk.names.shared[column].split("=", 1) for column in np.flatnonzero(chunk.shared[row]))
         moment = "" if time == "NaT" else time.replace("T", " ") + "+00:00"
         reward = float(chunk.reward[row])
         click = int(reward) if reward.is_integer() else reward
-        fixed = [moment, int(chunk.arm[row]), int(position[row]), click, chunk.propensity[row]]
+        fixed = [moment, int(chunk.arm[row]), int(chunk.position[row]), click, chunk.propensity[row]]
         index = first + row if chunk.id[row] is None else chunk.id[row]
         yield [index, *fixed, *(hot.get(user, "") for user in users), *affinity[row]]

@@ -159,6 +159,8 @@ def _values(batch: Any, name: str) -> np.ndarray:
 def _features(batch: Any, name: str, counts: np.ndarray, width: int, mark: _Marks) -> np.ndarray:
     """[rows or arms, width] features; lists written before a feature had appeared are shorter, and it is 0 there."""
     lengths = _lengths(batch, name)
+    if width and name in batch.schema.names:
+        mark(_null(batch, name), lambda row: f"{name} is missing; an empty list says that there are no features")
     flat = _values(batch, name) if lengths.any() else np.zeros(0, np.float64)
     if (lengths == counts * width).all():
         return flat.reshape(-1, width) if width else np.zeros((int(counts.sum()), 0), np.float64)
@@ -203,6 +205,9 @@ def _open(path: Path) -> Any:
     except (ArrowException, OSError):
         reason = "no Parquet, or torn" if path.is_file() else "No such file"
         raise ValueError(f"{path} cannot be read: {reason}.") from None
+    twice = sorted({name for name in file.schema_arrow.names if file.schema_arrow.names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{path} has more than one column named {', '.join(twice)}; rename them.")
     missing = [name for name in (*REQUIRED, "arms") if name not in file.schema_arrow.names]
     if missing:
         raise ValueError(
