@@ -176,7 +176,8 @@ def read_segment(path: Path, first: int | None, *, last: bool, torn: Callable[[i
             if magic[:18] == MAGIC[:18] and len(magic) == len(MAGIC):
                 raise StorageError(f"{path} has another format than this version reads; read it with a newer one.")
             raise StorageError(f"{path} does not begin as a journal does; it is damaged or something else.")
-        while (start := file.tell()) < size:
+        start = len(MAGIC)
+        while start < size:
             frame = file.read(FRAME)
             if len(frame) < FRAME:
                 return _cut(path, start, last, torn)
@@ -195,7 +196,7 @@ def read_segment(path: Path, first: int | None, *, last: bool, torn: Callable[[i
             if expected is not None and number != expected:
                 raise _damaged(path, start, f"record {expected} should stand here, not {number}")
             yield payload
-            expected = number + 1
+            start, expected = start + FRAME + length, number + 1
 
 
 def holds_records(path: Path) -> bool:

@@ -134,7 +134,7 @@ class Keeper:
 
     def _replay(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         state, kind = self._bandit._state, fields.pop("kind")
-        if kind not in state.kinds:
+        if not state.knows(kind):
             raise StorageError(
                 f"{self.folder} has an event {kind!r}, which this version does not know; update neuralucb."
             )

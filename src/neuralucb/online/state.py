@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +19,7 @@ from neuralucb.policy import Belief
 
 __all__ = ["Base", "Event", "State"]
 
+_columns = itemgetter(*Columns._fields)
 COUNTED = ("decisions", "observed", "expired", "learned", "diverged", "refused", "explored")
 OF_DECISIONS = ("decisions", "expired", "explored")
 
@@ -82,10 +84,9 @@ class State:
             "rollback": self._go_back_to,
         }
 
-    @property
-    def kinds(self) -> frozenset[str]:
-        """The events there are."""
-        return frozenset(self._kinds)
+    def knows(self, kind: str) -> bool:
+        """Whether there are such events."""
+        return kind in self._kinds
 
     def apply(self, event: Event) -> None:
         """Change by an event. It must have been checked: this does not refuse."""
@@ -137,7 +138,7 @@ class State:
 
     def _decide(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         arms = None if fields["arms"] is None else tuple(fields["arms"])
-        columns = (arrays[name] for name in Columns._fields)
+        columns = _columns(arrays)
         context = tuple(arrays[f"c{leaf}"] for leaf in range(len(self.shape.leaves)))
         self.ledger.add(Asked._make((fields["first"], fields["version"], fields["time"], arms, *columns, context)))
         self.counts["decisions"] += len(arrays["chosen"])
