@@ -6,7 +6,7 @@ import numpy as np
 
 __all__ = ["Moments"]
 
-ROUNDING = 1e-12
+ROUNDING = 1e-14
 """Deviations that are this small beside the mean are no deviations, but errors of float64."""
 
 
