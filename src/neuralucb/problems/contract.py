@@ -35,6 +35,8 @@ class Problem(NamedTuple):
     """the most rounds it has; None: as many as you like"""
     name: str = "problem"
     """for tables and figures"""
+    digest: str = ""
+    """tells two data sets of one name apart; empty where there are no data"""
 
     @property
     def shared_by(self) -> int | None:

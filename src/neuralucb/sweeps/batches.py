@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from neuralucb.experiments.program import Lanes, Program, Progress
 from neuralucb.problems import find_problem
 from neuralucb.sweeps.spec import Sweep
 
-__all__ = ["Batch", "Outcome", "make_batches", "run_batch"]
+__all__ = ["Batch", "Outcome", "digests_of", "make_batches", "run_batch"]
 
 CURVE_POINTS = 1000
 """The most points kept of a regret curve."""
@@ -44,11 +44,14 @@ class Batch:
     rounds: int
     schedule: str
     runs: tuple[Run, ...]
+    digest: str = ""
+    """of the problem's data, as they were when the batch was planned"""
 
     @property
     def name(self) -> str:
-        """A name that says what the batch holds: equal batches, equal names."""
-        text = json.dumps(asdict(self), sort_keys=True)
+        """A name that says what the batch holds: equal batches, equal names. For its data the folder answers."""
+        held = {key: value for key, value in asdict(self).items() if key != "digest"}
+        text = json.dumps(held, sort_keys=True)
         return f"{self.algorithm}-{self.problem}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     @property
@@ -56,7 +59,16 @@ class Batch:
         """What decides its compiled program, and so its numbers: equal for batches that share one."""
         traced = {setting.name for setting in find_algorithm(self.algorithm).settings if setting.traced}
         fixed = {name: value for name, value in self.runs[0].settings.items() if name not in traced}
-        what = [self.algorithm, self.problem, self.world, self.rounds, self.schedule, fixed, len(self.runs)]
+        what = [
+            self.algorithm,
+            self.problem,
+            self.world,
+            self.rounds,
+            self.schedule,
+            fixed,
+            len(self.runs),
+            self.digest,
+        ]
         return json.dumps(what, sort_keys=True)
 
 
@@ -89,13 +101,24 @@ def make_batches(sweep: Sweep, *, lanes: int) -> list[Batch]:
             point = read_point(part.algorithm, definition, {**part.settings, **swept}, part.preset, sweep.rounds)
             shapes.setdefault(shape_of(find_algorithm(part.algorithm), point), []).append((point, swept))
         for points in shapes.values():
+            world = points[0][0].problem
+            digest = definition.make(**world).digest
             runs = [
                 Run(point.algorithm, _as_read(swept, point), seed) for point, swept in points for seed in sweep.seeds
             ]
             for wave, piece in enumerate(_pieces(runs, lanes)):
-                head = (part.algorithm, definition.name, points[0][0].problem, sweep.rounds, schedule)
-                waves.setdefault(wave, []).append(Batch(*head, tuple(piece)))
+                head = (part.algorithm, definition.name, world, sweep.rounds, schedule)
+                waves.setdefault(wave, []).append(Batch(*head, tuple(piece), digest))
     return [batch for wave in sorted(waves) for batch in waves[wave]]
+
+
+def digests_of(batches: Sequence[Batch]) -> dict[str, list[str]]:
+    """The data that the batches of each problem were planned with; problems without data are left out."""
+    found: dict[str, set[str]] = {}
+    for batch in batches:
+        if batch.digest:
+            found.setdefault(batch.problem, set()).add(batch.digest)
+    return {problem: sorted(digests) for problem, digests in found.items()}
 
 
 def run_batch(batch: Batch, progress: Progress | None = None) -> Outcome:
@@ -134,6 +157,11 @@ def _program(batch: Batch, lanes: Lanes) -> tuple[Program, float]:
         return _kept[batch.shape], 0.0
     _kept.clear()
     world = find_problem(batch.problem).make(**batch.world)
+    if world.digest != batch.digest:
+        raise ValueError(
+            f"{batch.problem} has other data here than where the sweep was planned; put the same file there "
+            "(`neuralucb data path` says where), then resume."
+        )
     recipe, settings = find_algorithm(batch.algorithm), batch.runs[0].settings
     program = Program(recipe, world, settings, batch.rounds, batch.schedule, lanes, threads=1)
     _kept[batch.shape] = program

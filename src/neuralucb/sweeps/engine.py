@@ -8,7 +8,7 @@ from rich.console import Console
 
 from neuralucb.experiments.compiling import keep_compiled
 from neuralucb.experiments.program import cores
-from neuralucb.sweeps.batches import Batch, make_batches
+from neuralucb.sweeps.batches import Batch, digests_of, make_batches
 from neuralucb.sweeps.estimates import Cost, estimate
 from neuralucb.sweeps.local import Listener, run_here, run_in_processes
 from neuralucb.sweeps.report import write_report
@@ -56,6 +56,7 @@ def prepare(sweep: Sweep, folder: Path, *, device: str, workers: int | None, eng
     store = Store(folder)
     lanes = store.lanes_for(sweep, GPU_LANES if gpu else CPU_LANES)
     batches = make_batches(sweep, lanes=lanes)
+    store.require_data(digests_of(batches))
     left = store.missing(batches)
     count = 1 if gpu else min(workers or cores(), max(1, len(left)))
     return Job(sweep, store, lanes, batches, left, count, gpu, engine, estimate(left, workers=count, gpu=gpu))
@@ -64,7 +65,7 @@ def prepare(sweep: Sweep, folder: Path, *, device: str, workers: int | None, eng
 def run_sweep(job: Job, console: Console, *, address: str | None, command: str) -> tuple[Path, list[str]]:
     """Run what is missing, then write the report; returns it, and what failed. What is stored stays in any case."""
     try:
-        job.store.open_for(job.sweep, job.lanes)
+        job.store.open_for(job.sweep, job.lanes, digests_of(job.batches))
         with watching(job.left, console) as (watcher, tell):
             _run(job, tell, address)
         return write_report(job.store, command=command), watcher.failures

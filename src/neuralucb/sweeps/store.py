@@ -3,10 +3,11 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ from pyarrow import dataset, parquet
 
 from neuralucb import __version__
 from neuralucb.files import write_whole
+from neuralucb.problems.data import data_folder
 from neuralucb.sweeps.batches import Batch, Outcome
 from neuralucb.sweeps.spec import Sweep
 
@@ -44,6 +46,7 @@ SCHEMA = pa.schema(
     ]
 )
 FAILURES = "failures"
+NO_DATA: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 class Store:
@@ -74,10 +77,22 @@ class Store:
             raise ValueError(f"{self.folder} is not empty and holds no sweep; name another folder.")
         return lanes
 
-    def open_for(self, sweep: Sweep, lanes: int) -> None:
+    def require_data(self, digests: Mapping[str, Sequence[str]]) -> None:
+        """Raise ValueError if the folder was begun with other data under the same names."""
+        known = self._manifest().get("data") if (self.folder / "sweep.json").exists() else None
+        if known is None:  # a new folder, or one begun before data were recorded
+            return
+        other = [problem for problem, found in digests.items() if known.get(problem) != list(found)]
+        if other:
+            raise ValueError(
+                f"{self.folder} was begun with other data of {', '.join(other)} than those in {data_folder()}; put the "
+                "same there (NEURALUCB_DATA names the folder), or name another folder for the results."
+            )
+
+    def open_for(self, sweep: Sweep, lanes: int, digests: Mapping[str, Sequence[str]] = NO_DATA) -> None:
         """Take the folder for this sweep; of two that come at once one wins, and the other goes by its record."""
         path = self.folder / "sweep.json"
-        record = {"sweep": sweep.as_json(), "lanes": lanes, "version": __version__}
+        record = {"sweep": sweep.as_json(), "lanes": lanes, "version": __version__, "data": dict(digests)}
         text = json.dumps(record, indent=1, ensure_ascii=False)
         if not path.exists():
             mine = write_whole(
@@ -88,6 +103,7 @@ class Store:
             mine.unlink()
         if self.lanes_for(sweep, lanes) != lanes:
             raise ValueError(f"{self.folder} was begun by another process a moment ago; run the same command again.")
+        self.require_data(digests)
 
     def sweep(self) -> Sweep:
         """The sweep that the folder was made for."""
@@ -149,7 +165,7 @@ class Store:
             raise ValueError(f"{path} cannot be read: {problem}.") from None
         kinds = {"sweep": dict, "lanes": int, "version": str}
         sound = isinstance(record, dict) and all(type(record.get(key)) is kind for key, kind in kinds.items())
-        if not sound or record["lanes"] < 1:
+        if not sound or record["lanes"] < 1 or not isinstance(record.get("data", {}), dict):
             raise ValueError(f"{path} is damaged; name another folder.")
         return dict(record)
 
