@@ -1,14 +1,17 @@
 """Sweeps where something goes wrong: other data, lost folders, damaged files, too much of it, a stop."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
-from neuralucb.sweeps import batches
+from neuralucb.sweeps import batches, local
 from neuralucb.sweeps.batches import make_batches
 from neuralucb.sweeps.spec import Part, Sweep
-from tests.test_sweeps import run_tiny
+from neuralucb.sweeps.store import FAILURES, Store
+
+from .test_sweeps import run_tiny
 
 
 def with_data(folder, monkeypatch, seed):
@@ -35,3 +38,38 @@ def test_data_are_not_mixed_in_one_folder(tmp_path, monkeypatch):
     del record["data"]
     manifest.write_text(json.dumps(record))
     run_tiny(tmp_path / "out", sweep)  # begun before data were recorded
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["a batch", "a failure"])
+def test_a_folder_removed_while_a_sweep_runs_is_not_made_again(tmp_path, monkeypatch, fails):
+    sound = local.run_batch
+
+    def removed(batch, progress=None):
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        if fails:
+            raise ValueError("no luck either")
+        return sound(batch, progress)
+
+    monkeypatch.setattr(local, "run_batch", removed)
+    with pytest.raises(ValueError, match="was removed while the sweep ran.*Begin again.*neuralucb resume"):
+        run_tiny(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    monkeypatch.setattr(local, "run_batch", sound)
+    run_tiny(tmp_path / "out")
+
+
+def test_a_flipped_byte_is_damage_and_not_a_full_disk(tmp_path):
+    run_tiny(tmp_path / "out")
+    victim = min((tmp_path / "out" / "runs").iterdir())
+    content = victim.read_bytes()
+    victim.write_bytes(content[:40] + bytes([content[40] ^ 255]) + content[41:])  # in a page: the footer is sound
+    with pytest.raises(ValueError, match=f"{victim.name} is damaged; delete it, then `neuralucb resume"):
+        run_tiny(tmp_path / "out")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"reason": "none"}'])
+def test_a_damaged_note_of_a_failure_is_named(tmp_path, text):
+    (tmp_path / FAILURES).mkdir()
+    (tmp_path / FAILURES / "x.json").write_text(text)
+    with pytest.raises(ValueError, match="failures/x.json is damaged; delete it"):
+        Store(tmp_path).failures()

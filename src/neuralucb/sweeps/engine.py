@@ -72,6 +72,11 @@ def run_sweep(job: Job, console: Console, *, address: str | None, command: str) 
     except ConnectionError as problem:
         raise ValueError(f"--address {address} does not answer: {problem}.") from None
     except OSError as problem:
+        if job.store.is_gone():
+            raise ValueError(
+                f"{job.store.folder} was removed while the sweep ran; nothing more was written. Begin again with the "
+                f"command that began it, or put the folder back, and `{command}` goes on."
+            ) from None
         safe = len(job.batches) - len(job.store.missing(job.batches))
         raise ValueError(
             f"{job.store.folder} could not be written ({problem.strerror or problem}); {safe} of {len(job.batches)} "

@@ -1,9 +1,11 @@
 """The store: a folder of Parquet files, one a batch, each written whole; never changed, never torn."""
 
+import errno
 import json
 import os
+import shlex
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -46,6 +48,8 @@ SCHEMA = pa.schema(
     ]
 )
 FAILURES = "failures"
+WRITTEN: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
+"""how Parquet is written: a damaged page is found out, not read as other numbers"""
 NO_DATA: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
@@ -119,7 +123,7 @@ class Store:
 
     def write(self, batch: Batch, table: pa.Table) -> None:
         """Keep a batch, whole and durable; a note of an earlier failure goes."""
-        write_whole(self._path(batch), lambda temporary: parquet.write_table(table, temporary, compression="zstd"))
+        self._keep(self._path(batch), lambda temporary: parquet.write_table(table, temporary, **WRITTEN))
         (self.folder / FAILURES / f"{batch.name}.json").unlink(missing_ok=True)
 
     def note_failure(self, batch: Batch, reason: str) -> None:
@@ -129,13 +133,13 @@ class Store:
             "swept": [run.swept for run in batch.runs[:1]], "reason": reason,
         }  # fmt: skip
         path = self.folder / FAILURES / f"{batch.name}.json"
-        write_whole(path, lambda temporary: temporary.write_text(json.dumps(record, indent=1), encoding="utf-8"))
+        self._keep(path, lambda temporary: temporary.write_text(json.dumps(record, indent=1), encoding="utf-8"))
 
     def failures(self) -> list[dict[str, Any]]:
         """What could not be run, and why."""
         notes = sorted((self.folder / FAILURES).glob("*.json"))
         done = {path.stem for path in (self.folder / "runs").glob("*.parquet")}
-        return [json.loads(path.read_text()) for path in notes if path.stem not in done]
+        return [self._note(path) for path in notes if path.stem not in done]
 
     def read(self, columns: Iterable[str], **equal: str) -> pa.Table:
         """Columns of all runs, or of those where the given columns equal the given values."""
@@ -144,16 +148,40 @@ class Store:
             clause = dataset.field(name) == value
             condition = clause if condition is None else condition & clause
         files = sorted(str(path) for path in (self.folder / "runs").glob("*.parquet"))
+        checked = dataset.ParquetFileFormat(page_checksum_verification=True)
         try:
-            return dataset.dataset(files, schema=SCHEMA, format="parquet").to_table(list(columns), filter=condition)
-        except pa.ArrowException:
+            return dataset.dataset(files, schema=SCHEMA, format=checked).to_table(list(columns), filter=condition)
+        except (pa.ArrowException, OSError) as problem:  # Arrow has both for a damaged file
             damaged = [file for file in files if not _is_sound(Path(file))]
-            raise ValueError(
-                f"{', '.join(damaged) or self.folder} is damaged; delete it, then `neuralucb resume {self.folder}`."
-            ) from None
+            if not damaged:
+                raise ValueError(f"{self.folder / 'runs'} cannot be read: {problem}.") from None
+            raise ValueError(self._damaged(", ".join(damaged))) from None
+
+    def is_gone(self) -> bool:
+        """Whether somebody has removed the folder, or what makes it a sweep's."""
+        return not (self.folder / "sweep.json").exists()
+
+    def _keep(self, path: Path, write: Callable[[Path], Any]) -> None:
+        """Write a file; a folder that was removed is not made again, since without its record nothing could go on."""
+        if self.is_gone():
+            raise FileNotFoundError(errno.ENOENT, "it was removed", str(self.folder))
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, write)
 
     def _path(self, batch: Batch) -> Path:
         return self.folder / "runs" / f"{batch.name}.parquet"
+
+    def _note(self, path: Path) -> dict[str, Any]:
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            record = None
+        if not isinstance(record, dict) or not {"algorithm", "problem", "runs", "reason"} <= set(record):
+            raise ValueError(self._damaged(str(path)))
+        return record
+
+    def _damaged(self, what: str) -> str:
+        return f"{what} is damaged; delete it, then `neuralucb resume {shlex.quote(str(self.folder))}`."
 
     def _manifest(self) -> dict[str, Any]:
         path = self.folder / "sweep.json"
@@ -177,7 +205,7 @@ def _is_of_others(path: Path) -> bool:
 
 def _is_sound(path: Path) -> bool:
     try:
-        return bool(parquet.read_schema(path).equals(SCHEMA))
+        return bool(parquet.read_table(path, page_checksum_verification=True).schema.equals(SCHEMA))
     except (pa.ArrowException, OSError):
         return False
 
