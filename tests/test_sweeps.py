@@ -108,6 +108,10 @@ def test_a_sweep_is_read_from_toml(tmp_path):
         ('"lin-ucb", "uniform"', '"lin-ucb", "lin-ucb"', "line 7: algorithms has lin-ucb on h1 a second time"),
         ('name = "tiny"', 'name = "../x"', "line 2: name must be a word or two"),
         ("rounds = 30", "# round = 5\nround = 30", "line 4: round is not known"),
+        ("[0.01, 1.0]", '[0.1, "0.10"]', "line 9: exploration has a value twice"),
+        ("[0.01, 1.0]", '["1e-1", 0.1]', "line 9: exploration has a value twice"),
+        ("rounds = 30", "schedule = 0", "line 3: schedule is wrong: .*[^.][.]$"),
+        ('name = "tiny"', f'name = "{"a" * 300}"', "line 2: name must be a word or two, at most 100 letters"),
     ],
 )
 def test_a_bad_toml_names_line_and_key(tmp_path, old, new, message):

@@ -8,10 +8,10 @@ import pytest
 
 from neuralucb.sweeps import batches, local
 from neuralucb.sweeps.batches import make_batches
-from neuralucb.sweeps.spec import Part, Sweep
+from neuralucb.sweeps.spec import Part, Sweep, read_sweep
 from neuralucb.sweeps.store import FAILURES, Store
 
-from .test_sweeps import run_tiny
+from .test_sweeps import TINY, run_tiny
 
 
 def with_data(folder, monkeypatch, seed):
@@ -73,3 +73,22 @@ def test_a_damaged_note_of_a_failure_is_named(tmp_path, text):
     (tmp_path / FAILURES / "x.json").write_text(text)
     with pytest.raises(ValueError, match="failures/x.json is damaged; delete it"):
         Store(tmp_path).failures()
+
+
+def test_more_rounds_than_rows_are_told_with_their_line_and_cure(tmp_path):
+    (tmp_path / "a.toml").write_text('rounds = 200\n[[runs]]\nalgorithms = ["uniform"]\nproblems = ["iris"]\n')
+    cure = r"line 1: rounds is wrong: .*at most 150, the rows of iris, got 200; .*settings = \{ repeat = true \}\.$"
+    with pytest.raises(ValueError, match=cure):
+        read_sweep(tmp_path / "a.toml")
+
+
+def test_a_mark_before_the_first_letter_is_no_part_of_a_sweep(tmp_path):
+    (tmp_path / "a.toml").write_text(TINY, encoding="utf-8-sig")
+    assert read_sweep(tmp_path / "a.toml").rounds == 30
+
+
+def test_a_sweep_of_too_many_runs_is_refused_before_it_is_planned(tmp_path):
+    text = 'rounds = 100\nseeds = 100000\n[[runs]]\nalgorithms = "neural-ucb0"\nproblems = "h1"\ngrid = "paper"\n'
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(ValueError, match="line 2: seeds times grids makes 10800000 runs; at most 1000000"):
+        read_sweep(tmp_path / "a.toml")

@@ -45,7 +45,8 @@ def read_point(
     if made.limit is not None and rounds > made.limit:
         raise ValueError(
             f"rounds must be at most {made.limit}, the rows of {problem}, got {rounds}; "
-            "play fewer, or begin again after the last row with --repeat (in Python repeat=True)."
+            "play fewer, or begin again after the last row: --repeat, in Python repeat=True, in a sweep's file "
+            "settings = { repeat = true }."
         )
     recipe.check(Task(made.dim, rounds, made.shared_by), settings)
     return Point(settings, world)

@@ -1,7 +1,6 @@
 """The page of a report: one self-contained HTML file, for a wide screen and for a phone."""
 
 import html
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ class Picture(NamedTuple):
 def write_page(store: Store, runs: int, table: list[list[str]], pictures: Sequence[Picture], command: str) -> str:
     """The page: nothing in it comes from elsewhere, so that it can be sent by mail and read in ten years."""
     sweep = store.sweep()
-    planned = sum(len(sweep.seeds) * math.prod(len(values) for values in part.grid.values()) for part in sweep.parts)
+    planned = sweep.runs
     facts = [
         ("runs", f"{runs} of {planned}"), ("rounds", str(sweep.rounds)), ("seeds", ", ".join(map(str, sweep.seeds))),
         *_times(store),

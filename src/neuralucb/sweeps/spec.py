@@ -1,9 +1,11 @@
 """A sweep as plain data: what to run, read from TOML or made for the paper's figures."""
 
 import itertools
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,11 @@ class Sweep:
     seeds: tuple[int, ...]
     parts: tuple[Part, ...]
 
+    @property
+    def runs(self) -> int:
+        """How many runs it has."""
+        return len(self.seeds) * sum(math.prod(len(values) for values in part.grid.values()) for part in self.parts)
+
     def as_json(self) -> dict[str, Any]:
         """Plain data, for a file."""
         return asdict(self)
@@ -57,7 +64,7 @@ def paper_grid(algorithm: str) -> dict[str, list[Any]]:
 def read_sweep(path: Path) -> Sweep:
     """A sweep from a TOML file; what is wrong in it is named with its line and key."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors put a mark before the first letter
     except (OSError, UnicodeDecodeError) as problem:
         raise ValueError(f"{path} cannot be read: {problem}.") from None
     try:
@@ -69,6 +76,8 @@ def read_sweep(path: Path) -> Sweep:
 
 WHOLE = {"name", "rounds", "seeds", "preset", "schedule", "runs"}
 RUNS = {"algorithms", "problems", "grid", "settings", "preset", "schedule"}
+MOST_RUNS = 1_000_000
+"""More runs than this are a slip, not a plan."""
 
 
 class _Reader:
@@ -88,17 +97,24 @@ class _Reader:
         if rounds >= 2**31:
             raise self._wrong("rounds", None, f"must be below 2³¹, got {rounds}")
         name = record.get("name", self.path.stem)
-        if not isinstance(name, str) or not re.fullmatch(r"[\w][\w .+-]*", name):
-            raise self._wrong("name", None, f"must be a word or two, since a folder is named by it, got {name!r}")
+        if not isinstance(name, str) or not re.fullmatch(r"[\w][\w .+-]{0,99}", name):
+            what = "must be a word or two, at most 100 letters, since a folder is named by it"
+            raise self._wrong("name", None, f"{what}, got {name!r}")
         parts: dict[tuple[str, str], Part] = {}
+        places: list[tuple[int, Part]] = []
         for index, entry in enumerate(runs):
             for part in self._parts(record, entry, index):
                 if (part.algorithm, part.problem) in parts:
                     twice = f"has {part.algorithm} on {part.problem} a second time; a sweep has one grid for both"
                     raise self._wrong("algorithms", index, twice)
-                self._check(part, rounds, index)
+                places.append((index, part))
                 parts[part.algorithm, part.problem] = part
-        return Sweep(name, rounds, self._seeds(record), tuple(parts.values()))
+        sweep = Sweep(name, rounds, self._seeds(record), tuple(parts.values()))
+        if sweep.runs > MOST_RUNS:
+            raise self._wrong("seeds", None, f"times grids makes {sweep.runs} runs; at most {MOST_RUNS}, take fewer")
+        for index, part in places:
+            self._check(part, rounds, index)
+        return sweep
 
     def _check(self, part: Part, rounds: int, index: int) -> None:
         """Every combination, as it would be run."""
@@ -109,7 +125,8 @@ class _Reader:
                 given = {**part.settings, **dict(zip(part.grid, values, strict=True))}
                 read_point(part.algorithm, definition, given, part.preset, rounds)
         except ValueError as problem:
-            named = [name for name in (*part.grid, *part.settings, "preset", "schedule") if name in str(problem)]
+            keys = (*part.grid, *part.settings, "preset", "schedule")
+            named = ["rounds"] * str(problem).startswith("rounds ") + [key for key in keys if key in str(problem)]
             raise self._wrong(named[0] if named else "algorithms", index, f"is wrong: {problem}") from None
 
     def _seeds(self, record: Mapping[str, Any]) -> tuple[int, ...]:
@@ -170,7 +187,7 @@ class _Reader:
                 raise self._wrong(name, index, f"must be a list of values, got {values!r}")
             if name in fixed:
                 raise self._wrong(name, index, "stands in both grid and settings")
-            if len({str(float(v) if type(v) in (int, float) else v) for v in values}) < len(values):
+            if len({_as_read(name, value, algorithms) for value in values}) < len(values):
                 raise self._wrong(name, index, f"has a value twice, got {values!r}")
             if name in {setting.name for setting in find_problem(problem).settings}:
                 raise self._wrong(name, index, "is the problem's: a grid over it would choose the easiest problem")
@@ -194,16 +211,25 @@ class _Reader:
                 raise self._wrong(key, index, f"is not known here; known: {', '.join(sorted(allowed))}")
 
     def _wrong(self, key: str, index: int | None, what: str) -> ValueError:
-        return ValueError(f"{self.path} line {self._line(key, index)}: {key} {what}.")
+        return ValueError(f"{self.path} line {self._line(key, index)}: {key} {what.removesuffix('.')}.")
 
     def _line(self, key: str, index: int | None) -> int:
-        """Where a key stands, in the index-th [[runs]] or before the first; the last line if it is missing."""
-        seen, place = -1, None
+        """Where a key stands: in the index-th [[runs]], or for all of them; else where that [[runs]] begins."""
+        seen, place, for_all = -1, None, None
         for number, line in enumerate((line.split("#")[0] for line in self.lines), start=1):
             if re.match(r"\s*\[\[\s*runs\s*\]\]", line):
                 seen += 1
                 place = number if seen == index else place
-            here = seen == index if index is not None else True
-            if here and re.search(rf"""(^|[\s\[{{,.])["']?{re.escape(key)}["']?\s*[=\]]""", line):
-                return number
-        return place or max(1, len(self.lines))
+            if re.search(rf"""(^|[\s\[{{,.])["']?{re.escape(key)}["']?\s*[=\]]""", line):
+                if index is None or seen == index:
+                    return number
+                for_all = number if seen == -1 else for_all
+        return for_all or place or max(1, len(self.lines))
+
+
+def _as_read(name: str, value: Any, algorithms: Sequence[str]) -> str:
+    """A value in one spelling, so that 0.1, 1e-1 and "0.10" are one; a wrong one as it stands."""
+    settings = [each for algorithm in algorithms for each in find_algorithm(algorithm).settings if each.name == name]
+    with suppress(ValueError):
+        return repr(settings[0].read(value)) if settings else repr(value)
+    return repr(value)
