@@ -6,12 +6,14 @@ import shutil
 import numpy as np
 import pytest
 
+from neuralucb import memory
 from neuralucb.sweeps import batches, local
 from neuralucb.sweeps.batches import make_batches
+from neuralucb.sweeps.engine import prepare
 from neuralucb.sweeps.spec import Part, Sweep, read_sweep
 from neuralucb.sweeps.store import FAILURES, Store
 
-from .test_sweeps import TINY, run_tiny
+from .test_sweeps import TINY, run_tiny, tiny
 
 
 def with_data(folder, monkeypatch, seed):
@@ -92,3 +94,10 @@ def test_a_sweep_of_too_many_runs_is_refused_before_it_is_planned(tmp_path):
     (tmp_path / "a.toml").write_text(text)
     with pytest.raises(ValueError, match="line 2: seeds times grids makes 10800000 runs; at most 1000000"):
         read_sweep(tmp_path / "a.toml")
+
+
+def test_a_sweep_that_does_not_fit_into_memory_is_refused_before_it_begins(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "host_bytes", lambda: 300)
+    with pytest.raises(ValueError, match="tiny, about .* GB in each of 2 processes, needs .* are free; take fewer"):
+        prepare(tiny(), tmp_path / "out", device="cpu", workers=2, engine="local")
+    prepare(tiny(), tmp_path / "out", device="cpu", workers=2, engine="ray")

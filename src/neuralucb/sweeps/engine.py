@@ -8,6 +8,7 @@ from rich.console import Console
 
 from neuralucb.experiments.compiling import keep_compiled
 from neuralucb.experiments.program import cores
+from neuralucb.memory import require_memory
 from neuralucb.sweeps.batches import Batch, digests_of, make_batches
 from neuralucb.sweeps.estimates import Cost, estimate
 from neuralucb.sweeps.local import Listener, run_here, run_in_processes
@@ -59,7 +60,15 @@ def prepare(sweep: Sweep, folder: Path, *, device: str, workers: int | None, eng
     store.require_data(digests_of(batches))
     left = store.missing(batches)
     count = 1 if gpu else min(workers or cores(), max(1, len(left)))
-    return Job(sweep, store, lanes, batches, left, count, gpu, engine, estimate(left, workers=count, gpu=gpu))
+    cost = estimate(left, workers=count, gpu=gpu)
+    if engine == "local" and not gpu:  # a GPU takes fewer lanes at a time; a cluster has memory of its own
+        require_memory(
+            cost.bytes * count,
+            what=f"{sweep.name}, about {cost.bytes / 1e9:.1f} GB in each of {count} processes,",
+            cure="take fewer --workers, fewer rounds, or a smaller network",
+            host=True,
+        )
+    return Job(sweep, store, lanes, batches, left, count, gpu, engine, cost)
 
 
 def run_sweep(job: Job, console: Console, *, address: str | None, command: str) -> tuple[Path, list[str]]:
