@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from neuralucb import compare, run
 from neuralucb.algorithms import ALGORITHMS
 from neuralucb.problems import find_problem, from_file, labelled
-from neuralucb.problems.data import BUNDLED, SETS, data_folder, fetch, load
+from neuralucb.problems.data import BUNDLED, SETS, data_folder, data_path, fetch, find_set, load
 from neuralucb.problems.labelled import scale_rows
 from neuralucb.problems.tables import read_table
 
@@ -59,9 +59,9 @@ def test_scaling_does_what_its_name_says():
         (X, Y[:-1], "one label for each of the 40 rows"),
         (X[0], Y, "table of at least 2 rows"),
         (X.astype(str), Y, "X must be numbers"),
-        (X, np.where(np.arange(40) == 3, np.nan, Y), "missing labels, got one in row 3"),
-        (X, np.where(np.arange(40) == 3, None, Y), "missing labels, got one in row 3"),
-        (X, np.where(np.arange(40) == 3, "NA", Y.astype(str)), "missing labels, got one in row 3"),
+        (X, np.where(np.arange(40) == 3, np.nan, Y), "missing labels, got '.*' in row 3"),
+        (X, np.where(np.arange(40) == 3, None, Y), "missing labels, got '.*' in row 3"),
+        (X, np.where(np.arange(40) == 3, "NA", Y.astype(str)), "missing labels, got '.*' in row 3"),
         (X, np.arange(40.0), "y must be classes, got 40 different values in 40 rows"),
         (X * 1e300, Y, "size that can be scaled"),
     ],
@@ -168,6 +168,47 @@ def test_parquet_is_read_like_csv(tmp_path):
         read_table(tmp_path / "c.parquet", "kind").rows("size")
 
 
+def test_lists_and_records_in_parquet_are_refused_or_dropped(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"size": [1.0, 2.0], "list": [[1, 2], [3]], "record": [{"q": 1}, {"q": 2}], "kind": ["x", "y"]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="column list of a.parquet must be numbers or words, got list<.*drop=list"):
+        read_table(tmp_path / "a.parquet", "kind").rows()
+    with pytest.raises(ValueError, match="column record of a.parquet must be numbers or words, got struct<"):
+        read_table(tmp_path / "a.parquet", "kind").rows("list")
+    assert_array_equal(read_table(tmp_path / "a.parquet", "kind").rows("list+record"), [[1], [2]])
+    with pytest.raises(ValueError, match="label list of a.parquet must be numbers or words, got list<"):
+        read_table(tmp_path / "a.parquet", "list")
+
+
+def test_rows_that_are_all_alike_are_told_so():
+    with pytest.raises(ValueError, match="every column is constant"):
+        labelled(np.full((4, 2), 5.0), [0, 1, 0, 1])
+    labelled(np.full((4, 2), 5.0), [0, 1, 0, 1], intercept=True)
+    labelled(np.full((4, 2), 5.0), [0, 1, 0, 1], scaling="unit")
+
+
+def test_numbers_too_small_to_scale_are_refused_without_a_warning():
+    with pytest.raises(ValueError, match="of a size that can be scaled"):
+        labelled(np.arange(8).reshape(4, 2) * 1e-310, [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("ask", [find_set, fetch, data_path])
+def test_a_bundled_set_has_nothing_to_fetch(ask):
+    with pytest.raises(ValueError, match="digits comes with scikit-learn: there is nothing to fetch"):
+        ask("digits")
+
+
+def test_a_set_that_is_there_is_not_fetched_again(command, monkeypatch, tmp_path):
+    monkeypatch.setenv("NEURALUCB_DATA", str(tmp_path))
+    (tmp_path / "magic.npz").write_bytes(b"mine")
+    code, out, _ = command("data", "fetch", "magic")
+    assert (code, (tmp_path / "magic.npz").read_bytes()) == (0, b"mine")
+    assert "is there already; to fetch it anew, delete it first" in " ".join(out.split())
+
+
 @pytest.mark.parametrize(
     ("name", "content", "label", "message"),
     [
@@ -176,6 +217,15 @@ def test_parquet_is_read_like_csv(tmp_path):
         ("a.csv", b"p,q\n,2\n1,3\n", "q", "column p of a.csv has a missing value in row 0"),
         ("a.csv", b"p,q\n", "q", "line of names and lines of values"),
         ("a.csv", b"p,q\n1,\n1,NA\n", "q", "label q of a.csv is missing in row 0"),
+        (
+            "a.csv",
+            b"p,q\n1,None\n1,b\n",
+            "q",
+            "label q of a.csv is missing in row 0: 'None' is taken for nothing; fill",
+        ),
+        ("a.csv", b"p,q\nnull,1\n1,2\n", "q", "column p of a.csv has a missing value in row 0: 'null' is taken"),
+        ("a.csv", b",p,q\n0,1,2\n1,4,5\n", "q", "column 1 of a.csv has no name; name it, or leave it out"),
+        ("a.csv", b"p,q,\n0,1,\n1,4,\n", "q", "column 3 of a.csv has no name"),
         ("a.csv", b"p,p,q\n1,2,3\n4,5,6\n", "q", "more than one column named p"),
         ("a.csv", b"p;q\n1;2\n", "q", "it has: p;q; are its values separated by something else"),
         ("a.csv", b"p,q\n1,2\n2,2\n3..5,2\n", "q", "column p of a.csv has '3..5' among numbers, in row 2"),
@@ -249,7 +299,7 @@ def test_a_missing_set_says_what_to_put_where(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match=r"neuralucb data fetch magic.*magic.npz"):
         load("magic")
     with pytest.raises(ValueError, match="known: covertype, magic, shuttle, mnist"):
-        fetch("iris")
+        fetch("irises")
 
 
 @pytest.mark.parametrize("problem", [EOFError("cut off"), IncompleteRead(b""), zlib.error("bad"), OSError("no route")])
@@ -296,6 +346,7 @@ def test_what_was_downloaded_is_checked_and_kept_whole(monkeypatch, tmp_path):
     assert fetch("magic") == tmp_path / "magic.npz"
     assert load("magic").rows().shape == (rows, 10)
     assert (tmp_path / "magic.sha256").exists()
+    (tmp_path / "magic.npz").unlink()
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda **_: (good[0][:9], good[1][:9]))
     with pytest.raises(ValueError, match="magic as downloaded has 9 rows"):
         fetch("magic")

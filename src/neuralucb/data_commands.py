@@ -46,8 +46,11 @@ def data_fetch(name: Name) -> None:
     """Download a data set, check it against Table 1, and keep it."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from neuralucb.problems.data import fetch
+    from neuralucb.problems.data import data_path, fetch
 
+    if data_path(name).exists():
+        out.print(f"{data_path(name)} is there already; to fetch it anew, delete it first.", soft_wrap=True)
+        return
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True) as bars:
         task = bars.add_task(f"downloading {name}", total=None)  # OpenML does not say how much there is

@@ -78,6 +78,8 @@ def data_path(name: str) -> Path:
 def find_set(name: str) -> DataSet:
     """The data set of that name, or of the paper's name for it; an unknown one lists the known."""
     known = ALIASES.get(name, name)
+    if known in BUNDLED:
+        raise ValueError(f"{name} comes with scikit-learn: there is nothing to fetch, and no file of its own.")
     if known not in SETS:
         raise ValueError(f"data set {name!r} is not known; known: {', '.join([*SETS, *ALIASES])}.")
     return SETS[known]
@@ -86,9 +88,13 @@ def find_set(name: str) -> DataSet:
 def fetch(name: str, progress: Callable[[int], None] | None = None) -> Path:
     """Download a data set into the folder, check it against Table 1, and return its path; nothing half-made is left.
 
+    A file that is there is left as it is: to fetch it anew, delete it first.
+
     progress  is told the bytes downloaded so far, several times a second.
     """
     expected, path = find_set(name), data_path(name)
+    if path.exists():
+        return path
     by_hand = f"put {path} there by hand, a NumPy file with the keys X and y"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

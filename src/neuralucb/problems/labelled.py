@@ -41,8 +41,10 @@ def labelled(
         raise ValueError(f"y must have at least 2 classes, or there is nothing to choose, got {classes.tolist()}.")
     if len(classes) > max(2, len(labels) // 2):
         raise ValueError(f"y must be classes, got {len(classes)} different values in {len(labels)} rows; group them.")
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         scaled = scale_rows(rows, scaling, intercept=intercept)
+    if scaling == "standard" and not intercept and (rows == rows[0]).all():
+        raise ValueError("X must have a column that varies: every column is constant, so that all rows are alike.")
     if not np.isfinite(scaled).all() or (rows.any() and not scaled.any()):
         raise ValueError(f"X must be of a size that can be scaled, got values up to {np.abs(rows).max():g}.")
     data = (scaled, codes.astype(np.int32))
@@ -116,5 +118,5 @@ def _check(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"X must be finite, got {rows[row, column]} in row {row}, column {column}; fill or drop it.")
     missing = np.flatnonzero(is_missing(labels))
     if missing.size:
-        raise ValueError(f"y must not have missing labels, got one in row {missing[0]}.")
+        raise ValueError(f"y must not have missing labels, got {str(labels[missing[0]])!r} in row {missing[0]}.")
     return rows, labels.astype(str) if labels.dtype.kind == "O" else labels

@@ -24,6 +24,8 @@ class Table(NamedTuple):
     names: list[str]
     columns: list[np.ndarray]
     labels: np.ndarray
+    nested: tuple[tuple[str, str], ...] = ()
+    """columns of lists or records and what they hold: all that can be done with them is to drop them"""
 
     def rows(self, drop: str = "none") -> np.ndarray:
         """The columns as numbers, without those dropped (names with + between); words as one-hot."""
@@ -33,6 +35,12 @@ class Table(NamedTuple):
             shown = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
             raise ValueError(f"drop must name columns of {self.file}, got {', '.join(unknown)}; it has: {shown}.")
         kept = [(name, column) for name, column in zip(self.names, self.columns, strict=True) if name not in gone]
+        for name, kind in self.nested:
+            if name not in gone:
+                raise ValueError(
+                    f"column {name} of {self.file} must be numbers or words, got {kind}; drop it with drop={name}, or "
+                    "write its parts as columns of their own."
+                )
         if not kept:
             raise ValueError(f"{self.file} has no column left but the label; drop fewer.")
         if all(column.dtype.kind in "biuf" for _, column in kept):
@@ -50,18 +58,25 @@ def read_table(path: Path, label: str | None) -> Table:
     try:
         if kind == ".npz":
             return _read_npz(path)
-        names, columns = _read_csv(path) if kind == ".csv" else _read_parquet(path)
+        names, columns, nested = _read_csv(path) if kind == ".csv" else _read_parquet(path)
     except (OSError, EOFError, KeyError, UnicodeDecodeError, csv.Error, zlib.error) as problem:
         raise ValueError(f"{path} cannot be read: {problem}.") from None
+    if "" in names:
+        raise ValueError(
+            f"column {names.index('') + 1} of {path.name} has no name; name it, or leave it out (pandas: "
+            "to_csv(…, index=False); or a comma at the end of the first line)."
+        )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"{path.name} has more than one column named {', '.join(twice)}; rename them.")
     if label not in names:
         hint = "; are its values separated by something else than commas?" if len(names) == 1 else ""
         raise ValueError(f"label must name a column of {path.name}, got {label!r}; it has: {', '.join(names)}{hint}.")
+    if label in nested:
+        raise ValueError(f"label {label} of {path.name} must be numbers or words, got {nested[label]}; name another.")
     place = names.index(label)
-    labels = _labels(columns[place], label, path.name)
-    return Table(path.name, names[:place] + names[place + 1 :], columns[:place] + columns[place + 1 :], labels)
+    labels = _labels(columns.pop(place), names.pop(place), path.name)
+    return Table(path.name, names, columns, labels, tuple(nested.items()))
 
 
 def is_missing(values: np.ndarray) -> np.ndarray:
@@ -94,7 +109,7 @@ def _read_npz(path: Path) -> Table:
     return Table(path.name, [str(column) for column in range(X.shape[1])], list(X.T), y)
 
 
-def _read_csv(path: Path) -> tuple[list[str], list[np.ndarray]]:
+def _read_csv(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, str]]:
     with path.open(newline="", encoding="utf-8-sig") as file:  # spreadsheets put a mark before the first name
         reader = csv.reader(file, skipinitialspace=True)
         rows = [(reader.line_num, row) for row in reader if row]
@@ -104,28 +119,34 @@ def _read_csv(path: Path) -> tuple[list[str], list[np.ndarray]]:
     for line, row in values:
         if len(row) != len(names):
             raise ValueError(f"{path} line {line} has {len(row)} values, the first has {len(names)}.")
-    return [name.strip() for name in names], [
-        np.asarray(column) for column in zip(*(row for _, row in values), strict=True)
-    ]
+    columns = [np.asarray(column) for column in zip(*(row for _, row in values), strict=True)]
+    return [name.strip() for name in names], columns, {}
 
 
-def _read_parquet(path: Path) -> tuple[list[str], list[np.ndarray]]:
+def _read_parquet(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, str]]:
+    """Names, columns, and those that hold lists or records, with their types."""
     try:
-        from pyarrow import ArrowException, parquet
+        from pyarrow import ArrowException, parquet, types
     except ImportError:
         raise ValueError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
     try:
         table = parquet.read_table(path)
     except ArrowException:
         raise ValueError(f"{path} cannot be read: it is not a Parquet file, or it is damaged.") from None
-    return table.column_names, [np.asarray(column.to_numpy()) for column in table.columns]
+    nested = {field.name: str(field.type) for field in table.schema if types.is_nested(field.type)}
+    columns = [
+        np.zeros(len(table)) if name in nested else np.asarray(table.column(index).to_numpy())
+        for index, name in enumerate(table.column_names)
+    ]
+    return list(table.column_names), columns, nested
 
 
 def _encode(name: str, column: np.ndarray, file: str) -> np.ndarray:
     """A column as numbers [rows, 1], or, where it has words, as one-hot [rows, words]."""
     missing = np.flatnonzero(is_missing(column))
     if missing.size:
-        raise ValueError(f"column {name} of {file} has a missing value in row {missing[0]}; fill it, or drop the row.")
+        row = missing[0]
+        raise ValueError(f"column {name} of {file} has a missing value in row {row}{_cure(column[row])}.")
     if column.dtype.kind in "biuf":
         return column.astype(np.float64)[:, None]
     if column.dtype.kind not in "OUST":
@@ -151,12 +172,20 @@ def _labels(column: np.ndarray, name: str, file: str) -> np.ndarray:
     """Labels; those written as numbers are numbers, so that 1 and 1.0 are one class."""
     missing = np.flatnonzero(is_missing(column))
     if missing.size:
-        raise ValueError(f"label {name} of {file} is missing in row {missing[0]}; fill it, or drop the row.")
+        row = missing[0]
+        raise ValueError(f"label {name} of {file} is missing in row {row}{_cure(column[row])}.")
     if column.dtype.kind in "biuf":
         return column
     words = [str(value).strip() for value in column]
     numbers = [_number(word) for word in words]
     return np.asarray(words) if None in numbers else np.asarray(numbers, np.float64)
+
+
+def _cure(value: Any) -> str:
+    """What to do about a missing value; a word that stands for one is shown."""
+    if isinstance(value, str) and value.strip():
+        return f": {str(value)!r} is taken for nothing; fill it, drop the row, or write that word otherwise"
+    return "; fill it, or drop the row"
 
 
 def _number(word: str) -> float | None:
