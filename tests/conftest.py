@@ -30,6 +30,7 @@ def wide():
 def command(monkeypatch, capsys, tmp_path):
     """Runs a command in this process: (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "_leave", sys.exit)  # not out of the tests
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["neuralucb", *map(str, arguments)])

@@ -1,6 +1,7 @@
 """The command line: list, run, compare, demo, and the commands of the other files. Needs the extra `experiments`."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,9 +69,16 @@ def main() -> None:
         err.print("error:", style="bold red", end=" ")
         err.print(str(problem), soft_wrap=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        err.print("stopped; nothing half-written was left.")
-        sys.exit(130)
+    except OSError as problem:
+        err.print("error:", style="bold red", end=" ")
+        err.print(f"{problem.filename or 'a file'} cannot be used: {problem.strerror or problem}.", soft_wrap=True)
+        sys.exit(2)
+    except SystemExit as end:
+        stopped = _interrupt_behind(end)
+        if stopped is None:
+            raise
+        err.print(str(stopped) or "stopped; nothing half-written was left.", soft_wrap=True)
+        _leave(130)
 
 
 @app.command("list")
@@ -185,6 +193,20 @@ def demo(
         }
         planned.append(experiments.plan(problem, contenders, {}, rounds=rounds, seeds=seeds))
     _play(planned, folder, False, name="regret")
+
+
+def _leave(code: int) -> None:
+    """Leave without tidying up: Python's end beside compiled work that was interrupted may crash."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _interrupt_behind(end: BaseException | None) -> BaseException | None:
+    """The Ctrl-C that a command has ended with, if it has: Typer turns it into an exit code and says nothing."""
+    while end is not None and not isinstance(end, KeyboardInterrupt):
+        end = end.__context__
+    return end
 
 
 def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: str) -> list[list["Result"]]:

@@ -1,9 +1,11 @@
 """The local engine: on a CPU one process a core, on a GPU this process, batch by batch."""
 
 import os
+import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
@@ -91,7 +93,8 @@ class _Worker:
         self.batch = None
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs, self.place, self.store, os.getpid()), daemon=True)
-        self.process.start()
+        with _unseen_by_ctrl_c():
+            self.process.start()
         theirs.close()
 
     def begin(self, batch: Batch) -> None:
@@ -142,8 +145,21 @@ def _work(pipe: Connection, place: int, store: Store, parent: int) -> None:
             except OSError as problem:  # a full disk: nothing more can be kept
                 pipe.send(OSError(problem.errno, problem.strerror or str(problem)))
             pipe.send(None)
-    except (EOFError, KeyboardInterrupt):
+    except (EOFError, OSError):  # nobody is there any more
         return
+
+
+@contextmanager
+def _unseen_by_ctrl_c() -> Iterator[None]:
+    """A process started in here does not see Ctrl-C, and prints nothing then: whoever started it ends it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _die_with(parent: int) -> None:
