@@ -1,16 +1,20 @@
 """The commands about data: `neuralucb data list|path|fetch`, and `neuralucb table1`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from neuralucb.consoles import err, out
+from neuralucb.options import prepare_folder
 
 __all__ = ["data_app", "table1"]
 
 data_app = typer.Typer(help="Data sets: list, path, fetch.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="See `neuralucb data list`.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for the table, as table1.md.")]
+HEAD = ["data set", "features", "classes", "rows", "in the paper"]
 TABLE_1 = {"covertype": "54, 7, 581012", "magic": "10, 2, 19020", "shuttle": "8, 7, 58000", "mnist": "784, 10, 60000"}
 
 
@@ -58,21 +62,39 @@ def data_fetch(name: Name) -> None:
     out.print(str(path), soft_wrap=True)
 
 
-def table1() -> None:
+def table1(folder: Out = None) -> None:
     """The paper's Table 1, counted from the data that are there."""
-    import numpy as np
     from rich.table import Table
+
+    from neuralucb.files import write_whole
+
+    if folder is not None:
+        prepare_folder(folder)
+    rows = _count()
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for head in HEAD:
+        table.add_column(head, justify="left" if head == "data set" else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+    if folder is not None:
+        text = "".join("| " + " | ".join(row) + " |\n" for row in [HEAD, ["---"] * len(HEAD), *rows])
+        written = write_whole(folder / "table1.md", lambda part: part.write_text(text, encoding="utf-8"))
+        out.print(str(written), soft_wrap=True)
+
+
+def _count() -> list[list[str]]:
+    """Features, classes and rows of each data set that is there, and what the paper has."""
+    import numpy as np
 
     from neuralucb.problems.data import SETS, data_path, load
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for head in ("data set", "features", "classes", "rows", "in the paper"):
-        table.add_column(head, justify="left" if head == "data set" else "right", overflow="fold")
+    rows = []
     for name in SETS:
         if data_path(name).exists():
             table_of = load(name)
             counted = [str(len(table_of.names)), str(len(np.unique(table_of.labels))), str(len(table_of.labels))]
         else:
             counted = ["not there", "", ""]
-        table.add_row(name, *counted, TABLE_1[name])
-    out.print(table)
+        rows.append([name, *counted, TABLE_1[name]])
+    return rows
