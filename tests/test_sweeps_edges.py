@@ -1,13 +1,17 @@
 """Sweeps where something goes wrong: other data, lost folders, damaged files, too much of it, a stop."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from neuralucb import memory
-from neuralucb.sweeps import batches, local
+from neuralucb.sweeps import batches, engine, local
 from neuralucb.sweeps.batches import make_batches
 from neuralucb.sweeps.engine import prepare
 from neuralucb.sweeps.spec import Part, Sweep, read_sweep
@@ -101,3 +105,58 @@ def test_a_sweep_that_does_not_fit_into_memory_is_refused_before_it_begins(tmp_p
     with pytest.raises(ValueError, match="tiny, about .* GB in each of 2 processes, needs .* are free; take fewer"):
         prepare(tiny(), tmp_path / "out", device="cpu", workers=2, engine="local")
     prepare(tiny(), tmp_path / "out", device="cpu", workers=2, engine="ray")
+
+
+def test_ctrl_c_says_how_to_go_on(command, monkeypatch, tmp_path):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    (tmp_path / "tiny.toml").write_text(TINY)
+    monkeypatch.setattr(engine, "run_sweep", stopped)
+    code, _, err = command("sweep", "tiny.toml", "--out", "my out", "--workers", "1")
+    assert code == 130
+    assert "stopped; every batch that has ended is safe, and `neuralucb resume 'my out'` goes on." in err
+
+
+def test_a_worker_whose_parent_was_killed_ends_quietly(tmp_path, monkeypatch):
+    class Broken:
+        def recv(self):
+            raise ConnectionResetError
+
+    for name in ("keep_compiled", "_die_with"):  # what would last beyond this test
+        monkeypatch.setattr(local, name, lambda *_: None)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None, raising=False)
+    local._work(Broken(), 0, Store(tmp_path), os.getppid())
+
+
+def test_a_worker_does_not_see_ctrl_c():
+    with local._unseen_by_ctrl_c():
+        masked = subprocess.run([sys.executable, "-c", MASK], check=True, capture_output=True, text=True).stdout
+    assert (masked.strip(), signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])) == ("True", False)
+
+
+MASK = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sweep", "tiny.toml", "--out", "x" * 300], "cannot be used: File name too long"),
+        (["sweep", "tiny.toml", "--address", "head:6379"], "--address goes with --engine ray, got 'head:6379'"),
+        (
+            ["sweep", "tiny.toml", "--engine", "ray", "--address", "127.0.0.1:1"],
+            "--address 127.0.0.1:1 does not answer",
+        ),
+    ],
+)
+def test_what_a_sweep_cannot_use_is_told(command, tmp_path, arguments, message):
+    (tmp_path / "tiny.toml").write_text(TINY)
+    code, _, err = command(*arguments)
+    assert code == 2
+    assert message in " ".join(err.split())
+
+
+def test_table_1_is_written_where_it_is_asked_for(command, monkeypatch, tmp_path):
+    with_data(tmp_path / "data", monkeypatch, 1)
+    assert command("reproduce", "table1", "--out", "here")[0] == 0
+    assert "| shuttle | 3 | 2 | 40 | 8, 7, 58000 |" in (tmp_path / "here" / "table1.md").read_text()

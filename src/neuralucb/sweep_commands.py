@@ -71,7 +71,7 @@ def reproduce(
     from neuralucb.sweeps.paper import FIGURES, paper_sweep
 
     if what in (What.table1, What.all):
-        table1()
+        table1(None if dry_run else folder)
     figures = list(FIGURES) if what is What.all else [what.value] if what.value in FIGURES else []
     planned = {}
     for figure in figures:
@@ -120,6 +120,8 @@ def _run(
     dry_run: bool,
 ) -> None:
     """All of them checked before the first is run."""
+    if address is not None and engine is not Engine.ray:
+        raise ValueError(f"--address goes with --engine ray, got {address!r}; add the one, or leave out the other.")
     from neuralucb.sweeps.engine import prepare, run_sweep
 
     jobs = {
@@ -131,7 +133,11 @@ def _run(
     failed: list[str] = []
     for folder, job in () if dry_run else jobs.items():
         started = time.monotonic()
-        report, failures = run_sweep(job, err, address=address, command=f"neuralucb resume {shlex.quote(str(folder))}")
+        again = f"neuralucb resume {shlex.quote(str(folder))}"
+        try:
+            report, failures = run_sweep(job, err, address=address, command=again)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"stopped; every batch that has ended is safe, and `{again}` goes on.") from None
         out.print(f"{report}  ({time.monotonic() - started:.0f} s)", soft_wrap=True)
         failed += failures
     for failure in failed:

@@ -1,6 +1,7 @@
 """The Ray engine: the same batches on a cluster, one task each. Needs the extra `ray`."""
 
 import logging
+import socket
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,8 @@ from neuralucb.sweeps.store import Store, as_table
 
 __all__ = ["run_on_cluster"]
 
+ANSWER_SECONDS = 5.0
+"""How long a cluster may take to answer."""
 RETRIES = 5
 """How often Ray gives a batch to another worker when one is lost."""
 
@@ -25,6 +28,7 @@ def run_on_cluster(batches: Sequence[Batch], store: Store, tell: Listener, *, ad
     except ImportError:
         raise ValueError("engine=ray needs Ray: pip install 'neuralucb[ray]'.") from None
     if not ray.is_initialized():
+        _require_answer(address)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # JAX warns of the fork with which Ray starts its own processes
             ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
@@ -44,6 +48,17 @@ def run_on_cluster(batches: Sequence[Batch], store: Store, tell: Listener, *, ad
             continue
         store.write(batch, table)
         tell(Event(0, batch, whole, whole, regret=regret))
+
+
+def _require_answer(address: str | None) -> None:
+    """Raise ConnectionError if nobody listens there: Ray itself would wait for minutes. Words like auto are Ray's."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as problem:
+        raise ConnectionError(str(problem)) from None
 
 
 def _work(batch: Batch, gpu: bool) -> tuple[Any, float]:
