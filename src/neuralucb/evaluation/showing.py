@@ -84,7 +84,7 @@ def _panel(axis: Any, evaluation: Evaluation) -> None:
         axis.errorbar([one.value], [place], xerr=reach, fmt="o", color=colour, capsize=3, markersize=5)
     axis.set_yticks(range(len(evaluation.estimates)), [one.method for one in evaluation.estimates])
     axis.set_ylim(len(evaluation.estimates) - 0.5, -0.9)
-    axis.set_title(evaluation.policy, fontsize=11)
+    axis.set_title(evaluation.policy, fontsize=11, parse_math=False)
     tidy(axis)
 
 

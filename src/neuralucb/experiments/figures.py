@@ -16,16 +16,20 @@ __all__ = ["Curve", "curve_of", "draw_regret", "new_figure", "save", "style_of",
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 DASHES: tuple[Any, ...] = (
     "-",
-    (0, (5, 1.5)),
-    (0, (1, 1)),
-    (0, (5, 1, 1, 1)),
-    (0, (8, 2)),
-    (0, (3, 1, 1, 1, 1, 1)),
-    "-.",
-    ":",
+    (0, (6, 2)),  # dashes
+    (0, (1, 1.2)),  # dots
+    (0, (6, 1.5, 1, 1.5)),  # a dash, a dot
+    (0, (13, 3)),  # long dashes
+    (0, (6, 1.5, 1, 1.5, 1, 1.5)),  # a dash, two dots
+    (0, (2.5, 1.5)),  # short dashes
+    (0, (13, 2, 4, 2)),  # a long dash, a short one
+    (0, (13, 2, 1, 2, 1, 2, 1, 2)),  # a long dash, three dots
+    (0, (3, 6)),  # short dashes with wide gaps
 )
-SCALE = {"uniform": ("#777777", (0, (1, 2))), "oracle": ("#777777", "-")}
+SCALE = {"uniform": ("#777777", (0, (1, 5))), "oracle": ("#777777", "-")}
 """Lines for scale stay in the background."""
+HANDLE = 5
+"""Length of a line in the legend: a pattern has to show."""
 CROWD = 5
 """More lines than this, and the legend moves out of the way."""
 POINTS = 500
@@ -64,10 +68,11 @@ def draw_regret(panels: Sequence[Sequence[Curve]], paths: Sequence[Path], *, col
     for axis, curves in zip(axes, panels, strict=True):
         _panel(axis, curves, names, shade=0.08 if crowded else 0.18)
         if not crowded:
-            axis.legend(frameon=False, fontsize=9, loc="upper left")
+            axis.legend(frameon=False, fontsize=9, loc="upper left", handlelength=HANDLE)
     if crowded:
         lines = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-        figure.legend(lines.values(), lines.keys(), frameon=False, fontsize=9, loc="outside right upper")
+        where = {"loc": "outside right upper", "handlelength": HANDLE}
+        figure.legend(lines.values(), lines.keys(), frameon=False, fontsize=9, **where)
     for axis in axes[::across]:
         axis.set_ylabel("cumulative regret")
     save(figure, paths)
@@ -119,7 +124,7 @@ def _panel(axis: Any, curves: Sequence[Curve], names: Sequence[str], *, shade: f
         if curve.band is not None:
             axis.fill_between(curve.rounds, *curve.band, color=colour, alpha=shade, linewidth=0)
     seeds = len(curves[0].regret)
-    axis.set_title(f"{curves[0].problem} ({seeds} seed{'s' if seeds > 1 else ''})", fontsize=11)
+    axis.set_title(f"{curves[0].problem} ({seeds} seed{'s' if seeds > 1 else ''})", fontsize=11, parse_math=False)
     axis.set_xlabel("round")
     axis.set_xlim(0, max(curve.rounds[-1] for curve in curves))
     axis.set_ylim(bottom=0)

@@ -37,6 +37,7 @@ def draw_theory(report: Report, measured: Result, paths: Sequence[Path]) -> None
         f"{report.problem}: T = {over.rounds}, K = {over.arms}, d = {report.dim}, L = {over.depth}, "
         f"λ = {over.regularization:g}",
         fontsize=11,
+        parse_math=False,
     )
     save(figure, paths)
 
@@ -78,7 +79,7 @@ def draw_coverage(measured: Mapping[tuple[str, str], Coverage], title: str, path
     for axis in axes:
         tidy(axis)
     figure.legend(*scale.get_legend_handles_labels(), frameon=False, fontsize=8.5, loc="outside lower center", ncols=5)
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(title, fontsize=11, parse_math=False)
     save(figure, paths)
 
 
