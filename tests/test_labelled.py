@@ -224,7 +224,7 @@ def test_a_set_that_is_there_is_not_fetched_again(command, monkeypatch, tmp_path
             "label q of a.csv is missing in row 0: 'None' is taken for nothing; fill",
         ),
         ("a.csv", b"p,q\nnull,1\n1,2\n", "q", "column p of a.csv has a missing value in row 0: 'null' is taken"),
-        ("a.csv", b",p,q\n0,1,2\n1,4,5\n", "q", "column 1 of a.csv has no name; name it, or leave it out"),
+        ("a.csv", b",p,q\n0,1,2\n1,4,5\n", "q", "column 1 of a.csv has no name; name it, or save the file without"),
         ("a.csv", b"p,q,\n0,1,\n1,4,\n", "q", "column 3 of a.csv has no name"),
         ("a.csv", b"p,p,q\n1,2,3\n4,5,6\n", "q", "more than one column named p"),
         ("a.csv", b"p;q\n1;2\n", "q", "it has: p;q; are its values separated by something else"),

@@ -63,8 +63,8 @@ def read_table(path: Path, label: str | None) -> Table:
         raise ValueError(f"{path} cannot be read: {problem}.") from None
     if "" in names:
         raise ValueError(
-            f"column {names.index('') + 1} of {path.name} has no name; name it, or leave it out (pandas: "
-            "to_csv(…, index=False); or a comma at the end of the first line)."
+            f"column {names.index('') + 1} of {path.name} has no name; name it, or save the file without it (is it "
+            "an index, which pandas writes unless index=False, or a comma at the end of the names?)."
         )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

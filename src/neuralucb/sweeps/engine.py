@@ -40,7 +40,7 @@ class Job(NamedTuple):
         """What will be run, and roughly how long it takes."""
         runs, left = (sum(len(batch.runs) for batch in some) for some in (self.batches, self.left))
         there = f", of which {runs - left} are there" if left < runs else ""
-        who = "one GPU" if self.gpu else f"{self.workers} process{'es' if self.workers > 1 else ''}"
+        who = "one GPU" if self.gpu else _processes(self.workers)
         return (
             f"{self.sweep.name}: {runs} runs{there}, {len(self.left)} batches on {who}; about "
             f"{_duration(self.cost.seconds)} and {max(0.1, self.cost.bytes / 1e9):.1f} GB a worker, roughly"
@@ -64,7 +64,7 @@ def prepare(sweep: Sweep, folder: Path, *, device: str, workers: int | None, eng
     if engine == "local" and not gpu:  # a GPU takes fewer lanes at a time; a cluster has memory of its own
         require_memory(
             cost.bytes * count,
-            what=f"{sweep.name}, about {cost.bytes / 1e9:.1f} GB in each of {count} processes,",
+            what=f"{sweep.name}, about {cost.bytes / 1e9:.1f} GB in each of {_processes(count)},",
             cure="take fewer --workers, fewer rounds, or a smaller network",
             host=True,
         )
@@ -103,6 +103,10 @@ def _run(job: Job, tell: Listener, address: str | None) -> None:
         run_here(job.left, job.store, tell)
     else:
         run_in_processes(job.left, job.store, tell, workers=job.workers)
+
+
+def _processes(count: int) -> str:
+    return f"{count} process{'es' if count > 1 else ''}"
 
 
 def _duration(seconds: float) -> str:
