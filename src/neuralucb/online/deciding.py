@@ -80,7 +80,7 @@ def _keep(bandit: "OnlineBandit", now: _Moment, ids: Ids, made: Columns, picked:
     with bandit._lock:
         bandit._do(Event("decide", fields, arrays))
         asked = state.ledger.pending[now.first].asked
-    return [asked.decision(row, bandit.name) for row in range(len(made.chosen))]
+    return asked.decisions(bandit.name)
 
 
 def _in_your_scale(moments: Moments, made: Columns) -> Columns:

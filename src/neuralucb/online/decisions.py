@@ -3,6 +3,7 @@
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,14 +111,14 @@ class Asked(NamedTuple):
         """Its id, or its number."""
         return position if self.arms is None else self.arms[position]
 
-    def decision(self, row: int, name: str) -> Decision:
-        """One of them."""
-        position, chance = int(self.chosen[row]), float(self.propensity[row])
-        return Decision(
-            f"{name}-{self.first + row}", self.arm(position), position,
-            self.mean[row], self.width[row], self.score[row],
-            None if math.isnan(chance) else chance, self.propensities[row], self.version,
-        )  # fmt: skip
+    def decisions(self, name: str) -> list[Decision]:
+        """Each of them, as a caller gets it."""
+        places = self.chosen.tolist()
+        ids = [f"{name}-{self.first + row}" for row in range(len(places))]
+        chances = [None if math.isnan(chance) else chance for chance in self.propensity.tolist()]
+        by_arm = self.mean, self.width, self.score, chances, self.propensities
+        columns = ids, map(self.arm, places), places, *by_arm, repeat(self.version)
+        return list(map(Decision._make, zip(*columns, strict=False)))
 
     def alone(self, row: int) -> "Asked":
         """One of them, without the memory of the others."""
@@ -221,7 +222,7 @@ class Ledger:
         else:
             what = self._what_became_of(number)
             raise ValueError(f"decision {decision_id} {what}; pending ones and the last {REMEMBERED} can be explained.")
-        decision = asked.decision(row, name)
+        (decision,) = asked.alone(row).decisions(name)
         greedy = int(asked.greedy[row])
         return Explanation(
             decision, asked.arms or range(len(decision.mean)), float(asked.exploration[row]), asked.arm(greedy),
