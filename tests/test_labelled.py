@@ -168,17 +168,20 @@ def test_parquet_is_read_like_csv(tmp_path):
         read_table(tmp_path / "c.parquet", "kind").rows("size")
 
 
-def test_lists_and_records_in_parquet_are_refused_or_dropped(tmp_path):
+def test_lists_records_and_bytes_in_parquet_are_refused_or_dropped(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
     columns = {"size": [1.0, 2.0], "list": [[1, 2], [3]], "record": [{"q": 1}, {"q": 2}], "kind": ["x", "y"]}
+    columns["bytes"] = [b"a", b"b"]
     parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
     with pytest.raises(ValueError, match="column list of a.parquet must be numbers or words, got list<.*drop=list"):
         read_table(tmp_path / "a.parquet", "kind").rows()
     with pytest.raises(ValueError, match="column record of a.parquet must be numbers or words, got struct<"):
         read_table(tmp_path / "a.parquet", "kind").rows("list")
-    assert_array_equal(read_table(tmp_path / "a.parquet", "kind").rows("list+record"), [[1], [2]])
+    with pytest.raises(ValueError, match="column bytes of a.parquet must be numbers or words, got binary"):
+        read_table(tmp_path / "a.parquet", "kind").rows("list+record")
+    assert_array_equal(read_table(tmp_path / "a.parquet", "kind").rows("list+record+bytes"), [[1], [2]])
     with pytest.raises(ValueError, match="label list of a.parquet must be numbers or words, got list<"):
         read_table(tmp_path / "a.parquet", "list")
 

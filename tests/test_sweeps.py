@@ -110,6 +110,7 @@ def test_a_sweep_is_read_from_toml(tmp_path):
         ("rounds = 30", "# round = 5\nround = 30", "line 4: round is not known"),
         ("[0.01, 1.0]", '[0.1, "0.10"]', "line 9: exploration has a value twice"),
         ("[0.01, 1.0]", '["1e-1", 0.1]', "line 9: exploration has a value twice"),
+        ("rounds = 30", 'schedule = ""', "line 3: schedule is wrong"),
         ("rounds = 30", "schedule = 0", "line 3: schedule is wrong: .*[^.][.]$"),
         ('name = "tiny"', f'name = "{"a" * 300}"', "line 2: name must be a word or two, at most 100 letters"),
     ],

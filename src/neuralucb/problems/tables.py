@@ -25,7 +25,7 @@ class Table(NamedTuple):
     columns: list[np.ndarray]
     labels: np.ndarray
     nested: tuple[tuple[str, str], ...] = ()
-    """columns of lists or records and what they hold: all that can be done with them is to drop them"""
+    """columns of lists, records or bytes and what they hold: all that can be done with them is to drop them"""
 
     def rows(self, drop: str = "none") -> np.ndarray:
         """The columns as numbers, without those dropped (names with + between); words as one-hot."""
@@ -124,7 +124,7 @@ def _read_csv(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, str]]:
 
 
 def _read_parquet(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, str]]:
-    """Names, columns, and those that hold lists or records, with their types."""
+    """Names, columns, and those that hold lists, records or bytes, with their types."""
     try:
         from pyarrow import ArrowException, parquet, types
     except ImportError:
@@ -133,7 +133,11 @@ def _read_parquet(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, st
         table = parquet.read_table(path)
     except ArrowException:
         raise ValueError(f"{path} cannot be read: it is not a Parquet file, or it is damaged.") from None
-    nested = {field.name: str(field.type) for field in table.schema if types.is_nested(field.type)}
+    nested = {
+        field.name: str(field.type)
+        for field in table.schema
+        if types.is_nested(field.type) or types.is_binary(field.type) or types.is_large_binary(field.type)
+    }
     columns = [
         np.zeros(len(table)) if name in nested else np.asarray(table.column(index).to_numpy())
         for index, name in enumerate(table.column_names)

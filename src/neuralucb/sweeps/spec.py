@@ -120,7 +120,8 @@ class _Reader:
         """Every combination, as it would be run."""
         definition = find_problem(part.problem)
         try:
-            read_schedule(str(part.schedule or find_bundle(definition, part.preset).schedule))
+            bundle = find_bundle(definition, part.preset)
+            read_schedule(bundle.schedule if part.schedule is None else part.schedule)
             for values in itertools.product(*part.grid.values()):
                 given = {**part.settings, **dict(zip(part.grid, values, strict=True))}
                 read_point(part.algorithm, definition, given, part.preset, rounds)
