@@ -70,6 +70,18 @@ def test_lanes_that_do_not_fit_go_one_after_the_other(monkeypatch):
     assert groups == [4, 2, 1]
 
 
+@pytest.mark.parametrize("options", [program.WHOLE_LOOPS, {"xla_has_never_heard_of": 1}])
+def test_a_gpu_is_asked_for_whole_loops_and_need_not_know_them(monkeypatch, options):
+    lowered = jax.jit(lambda x: x + 1).lower(np.float32(1))
+    monkeypatch.setattr(program, "WHOLE_LOOPS", options)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert program.compile_loops(lowered)(np.float32(1)) == 2
+
+
+def test_xla_knows_whole_loops():
+    jax.jit(lambda x: x + 1).lower(np.float32(1)).compile(compiler_options=program.WHOLE_LOOPS)
+
+
 def test_progress_counts_up_to_the_end():
     seen = []
     run("neural-ucb", "h1", seeds=3, progress=lambda done, whole: seen.append((done, whole)), **TINY)

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Event, Lock
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,7 +20,7 @@ from neuralucb.problems import Problem, reveal
 from neuralucb.schedules import read_schedule
 from neuralucb.simulation import Simulation, State, Trace, prepare
 
-__all__ = ["Lanes", "Program", "Progress", "cores"]
+__all__ = ["Lanes", "Program", "Progress", "compile_loops", "cores"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """lane-rounds done, lane-rounds in all"""
@@ -29,6 +30,12 @@ CACHE_BYTES = 8 * 2**20
 
 PIECE_SECONDS = 0.3
 """How long a compiled call should last: short enough for a smooth progress bar and a prompt Ctrl-C."""
+
+WHOLE_LOOPS = {
+    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CONDITIONAL,WHILE,DYNAMIC_SLICE_FUSION",
+    "xla_gpu_graph_min_graph_size": 1,
+}
+"""On a GPU: loops as CUDA graphs. Rounds and steps are many small kernels, slow to launch one by one."""
 
 
 class Lanes(NamedTuple):
@@ -102,7 +109,9 @@ class Program:
         at = np.int32(0)
         return (
             jax.jit(start).lower(self.data, group.seeds, group.numbers).compile(),
-            jax.jit(going_on, donate_argnums=3).lower(self.data, group.seeds, group.numbers, state, at, at).compile(),
+            compile_loops(
+                jax.jit(going_on, donate_argnums=3).lower(self.data, group.seeds, group.numbers, state, at, at)
+            ),
         )
 
     def run(self, lanes: Lanes, progress: Progress | None) -> tuple[np.ndarray, np.ndarray]:
@@ -149,6 +158,14 @@ class Program:
             report(self.ends[last - 1])
             first = last
         return state.trace
+
+
+def compile_loops(lowered: Any) -> Any:
+    """The compiled function, its loops whole on a GPU where XLA knows how; another XLA may not know these options."""
+    if jax.default_backend() == "gpu":
+        with suppress(jax.errors.JaxRuntimeError):
+            return lowered.compile(compiler_options=WHOLE_LOOPS)
+    return lowered.compile()
 
 
 def cores() -> int:
