@@ -211,6 +211,33 @@ def test_a_batch_that_fails_is_noted_and_the_others_go_on(tmp_path, monkeypatch)
     assert "Incomplete" not in page
 
 
+def test_compiling_ahead_changes_no_number_and_what_fails_is_noted(tmp_path, monkeypatch):
+    """As on a GPU: while one batch runs, the programs of the next are compiled."""
+    from neuralucb.sweeps import batches, local
+
+    sweep, sound = tiny(), batches._compile
+    run_tiny(tmp_path / "now", sweep)
+
+    def compile_one(batch):
+        if batch.algorithm == "uniform":
+            raise ValueError("no room today")
+        return sound(batch)
+
+    monkeypatch.setattr(batches, "_compile", compile_one)
+    store = Store(tmp_path / "ahead")
+    planned = make_batches(sweep, lanes=3)
+    store.open_for(sweep, 3, {})
+    local.run_here(planned, store, lambda event: None, ahead=2)
+    assert len(store.missing(planned)) == 1
+    assert "no room today" in next((tmp_path / "ahead" / "failures").iterdir()).read_text()
+    monkeypatch.setattr(batches, "_compile", sound)
+    local.run_here(planned, store, lambda event: None, ahead=2)
+    ahead, now = (numbers(tmp_path / folder) for folder in ("ahead", "now"))
+    assert {run: regret for run, (regret, *_) in ahead.items()} == pytest.approx(
+        {run: regret for run, (regret, *_) in now.items()}
+    )
+
+
 def test_a_process_that_dies_costs_its_batch_and_no_other(tmp_path):
     """A batch that kills its process every time is given up; the one beside it is not."""
     code = """

@@ -36,7 +36,7 @@ def test_data_are_not_mixed_in_one_folder(tmp_path, monkeypatch):
     with_data(tmp_path / "second", monkeypatch, 2)
     with pytest.raises(ValueError, match=r"begun with other data of shuttle than those in .*second; put the same"):
         run_tiny(tmp_path / "out", sweep)
-    batches._kept.clear()
+    batches._programs.clear()
     with pytest.raises(ValueError, match="shuttle has other data here than where the sweep was planned"):
         batches.run_batch(planned)  # as a worker that finds other data than were planned with
     manifest = tmp_path / "out" / "sweep.json"

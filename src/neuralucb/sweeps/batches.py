@@ -5,6 +5,7 @@ import itertools
 import json
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from neuralucb.experiments.program import Lanes, Program, Progress
 from neuralucb.problems import find_problem
 from neuralucb.sweeps.spec import Sweep
 
-__all__ = ["Batch", "Outcome", "digests_of", "make_batches", "run_batch"]
+__all__ = ["Batch", "Outcome", "compile_ahead", "digests_of", "make_batches", "run_batch"]
 
 CURVE_POINTS = 1000
 """The most points kept of a regret curve."""
@@ -123,17 +124,10 @@ def digests_of(batches: Sequence[Batch]) -> dict[str, list[str]]:
 
 def run_batch(batch: Batch, progress: Progress | None = None) -> Outcome:
     """Run all lanes of a batch as one program."""
-    lanes = Lanes(
-        np.asarray([run.seed for run in batch.runs], np.uint32),
-        {
-            setting.name: np.asarray([run.settings[setting.name] for run in batch.runs], np.float64)
-            for setting in find_algorithm(batch.algorithm).settings
-            if setting.traced
-        },
-    )
-    program, compiling = _program(batch, lanes)
+    program = _program(batch)
+    compiling, program.compile_seconds = program.compile_seconds, 0.0  # counted once, with the first batch
     started = time.perf_counter()
-    regret, diverged_at = program.run(lanes, progress)
+    regret, diverged_at = program.run(_lanes(batch), progress)
     every = -(-batch.rounds // CURVE_POINTS)
     points = np.minimum(np.arange(every, batch.rounds + every, every), batch.rounds) - 1
     return Outcome(
@@ -147,15 +141,32 @@ def run_batch(batch: Batch, progress: Progress | None = None) -> Outcome:
     )
 
 
-_kept: dict[str, Program] = {}
-"""The last program: batches of one shape come one after the other."""
+def compile_ahead(batches: Sequence[Batch], compilers: Executor) -> None:
+    """Have the programs of these batches compiled meanwhile, and let go of all others."""
+    wanted = {batch.shape: batch for batch in batches}
+    for shape in _programs.keys() - wanted.keys():
+        _programs.pop(shape).cancel()
+    for shape, batch in wanted.items():
+        if shape not in _programs:
+            _programs[shape] = compilers.submit(_compile, batch)
 
 
-def _program(batch: Batch, lanes: Lanes) -> tuple[Program, float]:
-    """The batch's program, and the seconds that compiling it took now. One thread: a process has one core."""
-    if batch.shape in _kept:
-        return _kept[batch.shape], 0.0
-    _kept.clear()
+_programs: dict[str, Future[Program]] = {}
+"""By shape: the last one, since batches of one shape come one after the other, and those that are compiled ahead."""
+
+
+def _program(batch: Batch) -> Program:
+    """The batch's program, compiled now if it is not there."""
+    if batch.shape not in _programs:
+        _programs.clear()
+        now: Future[Program] = Future()
+        now.set_result(_compile(batch))
+        _programs[batch.shape] = now
+    return _programs[batch.shape].result()
+
+
+def _compile(batch: Batch) -> Program:
+    """One thread: a process has one core."""
     world = find_problem(batch.problem).make(**batch.world)
     if world.digest != batch.digest:
         raise ValueError(
@@ -163,9 +174,13 @@ def _program(batch: Batch, lanes: Lanes) -> tuple[Program, float]:
             "(`neuralucb data path` says where), then resume."
         )
     recipe, settings = find_algorithm(batch.algorithm), batch.runs[0].settings
-    program = Program(recipe, world, settings, batch.rounds, batch.schedule, lanes, threads=1)
-    _kept[batch.shape] = program
-    return program, program.compile_seconds
+    return Program(recipe, world, settings, batch.rounds, batch.schedule, _lanes(batch), threads=1)
+
+
+def _lanes(batch: Batch) -> Lanes:
+    traced = [setting.name for setting in find_algorithm(batch.algorithm).settings if setting.traced]
+    numbers = {name: np.asarray([run.settings[name] for run in batch.runs], np.float64) for name in traced}
+    return Lanes(np.asarray([run.seed for run in batch.runs], np.uint32), numbers)
 
 
 def _as_read(swept: dict[str, Any], point: Any) -> dict[str, Any]:

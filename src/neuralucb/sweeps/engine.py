@@ -22,6 +22,9 @@ __all__ = ["Job", "prepare", "run_sweep"]
 CPU_LANES, GPU_LANES = 20, 5_000
 """Runs of a batch: on a CPU few, since a batch is what a lost process costs; on a GPU as many as there are."""
 
+COMPILED_AHEAD = 4
+"""Programs that the machine's cores compile while a GPU runs another: compiling was a third of figure 1's time."""
+
 
 class Job(NamedTuple):
     """A sweep, where it goes, and what is left to do."""
@@ -100,7 +103,7 @@ def _run(job: Job, tell: Listener, address: str | None) -> None:
         run_on_cluster(job.left, job.store, tell, address=address, gpu=job.gpu)
     elif job.gpu or job.workers == 1:
         keep_compiled()
-        run_here(job.left, job.store, tell)
+        run_here(job.left, job.store, tell, ahead=COMPILED_AHEAD if job.gpu else 0)
     else:
         run_in_processes(job.left, job.store, tell, workers=job.workers)
 

@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 
 from neuralucb.experiments.compiling import keep_compiled
-from neuralucb.sweeps.batches import Batch, run_batch
+from neuralucb.sweeps.batches import Batch, compile_ahead, run_batch
 from neuralucb.sweeps.store import Store, as_table
 
 __all__ = ["Event", "Listener", "run_here", "run_in_processes"]
@@ -38,12 +39,22 @@ class Event(NamedTuple):
 Listener = Callable[[Event], None]
 
 
-def run_here(batches: Sequence[Batch], store: Store, tell: Listener) -> None:
-    """All batches in this process; on a GPU each is one large program."""
+def run_here(batches: Sequence[Batch], store: Store, tell: Listener, *, ahead: int = 0) -> None:
+    """All batches in this process; on a GPU each is one large program, and the next few are compiled meanwhile."""
     shapes = list(dict.fromkeys(batch.shape for batch in batches))
-    for batch in sorted(batches, key=lambda batch: shapes.index(batch.shape)):  # in order, those of a shape together
-        if store.missing([batch]):  # or another process has done it meanwhile
-            tell(_attempt(batch, store, 0, tell))
+    left = sorted(batches, key=lambda batch: shapes.index(batch.shape))  # in order, those of a shape together
+    compilers = ThreadPoolExecutor(max(1, ahead))
+    try:
+        while left:
+            if ahead:
+                first = {batch.shape: batch for batch in reversed(left)}
+                compile_ahead([first[shape] for shape in shapes if shape in first][: 1 + ahead], compilers)
+            batch = left.pop(0)
+            if store.missing([batch]):  # or another process has done it meanwhile
+                tell(_attempt(batch, store, 0, tell))
+    finally:
+        compile_ahead([], compilers)
+        compilers.shutdown(wait=False)
 
 
 def run_in_processes(batches: Sequence[Batch], store: Store, tell: Listener, *, workers: int) -> None:
