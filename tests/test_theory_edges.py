@@ -176,6 +176,21 @@ def test_estimate_for_contexts_that_are_all_zero_is_zero():
     assert_allclose(found, (0, 0), atol=1e-12)
 
 
+@pytest.mark.parametrize(("dim", "decades", "regularization"), [(8, 3, 1e-4), (2, 0, 1e-8), (20, 0, 1e-8)])
+def test_error_of_an_estimate_is_honest_where_lanczos_has_not_converged(dim, decades, regularization):
+    norms = 10.0 ** np.random.default_rng(1).uniform(-decades, decades, size=(300, 1))
+    kernel = tangent_kernel(norms * sphere(300, dim), depth=2)
+    truth = np.log1p(np.maximum(np.linalg.eigvalsh(kernel), 0) / regularization).sum()
+    for seed in range(5):
+        found = estimate_log_det(lambda v: kernel @ v, 300, regularization=regularization, seed=seed)
+        assert abs(found.value - truth) < 3 * found.error < 1.5 * truth
+
+
+def test_an_estimate_refuses_a_regularization_below_rounding():
+    with pytest.raises(ValueError, match="above what rounding leaves of 80 contexts' eigenvalues, up to .* got 1e-16"):
+        estimate_log_det(theory.kernel_product(sphere(80, 3), depth=2), 80, regularization=1e-16)
+
+
 def test_kernels_are_judged_by_the_memory_of_the_machine_not_of_a_gpu(monkeypatch):
     class Device:
         def memory_stats(self):
