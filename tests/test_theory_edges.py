@@ -52,6 +52,18 @@ def test_norm_of_a_singular_kernel_is_always_refused(made):
                 ask(kernel, rng.normal(size=len(x)))
 
 
+@pytest.mark.parametrize("depth", [2, 5])
+def test_the_pair_that_makes_a_kernel_singular_is_found_in_it(monkeypatch, depth):
+    monkeypatch.setattr("neuralucb.theory.norm.BLOCK", 7)
+    x = sphere(40, 6)
+    x[29] = 3 * x[11]
+    for ask in (lambda H: theory.norm_bound(H, np.ones(40)), theory.smallest_eigenvalue):
+        with pytest.raises(ValueError, match="Contexts 11 and 29 have the same direction, or nearly"):
+            ask(tangent_kernel(x, depth=depth))
+        with pytest.raises(ValueError, match="Context 0 is 0"):
+            ask(tangent_kernel(np.eye(40, 6, k=-1) + 0.1 * np.tril(np.ones((40, 6)), -1), depth=depth))
+
+
 def test_norm_of_a_regular_kernel_is_not_refused_whatever_the_norms():
     for seed in range(40):
         rng = np.random.default_rng(seed)
