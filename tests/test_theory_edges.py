@@ -52,6 +52,11 @@ def test_norm_of_a_singular_kernel_is_always_refused(made):
                 ask(kernel, rng.normal(size=len(x)))
 
 
+def test_a_report_on_more_contexts_than_memory_holds_is_refused_before_they_are_drawn():
+    with pytest.raises(ValueError, match="the theory of 8000000000 contexts needs 4480.0 GB .* play fewer rounds"):
+        theory.analyse(planned("h1", rounds=2 * 10**9))
+
+
 @pytest.mark.parametrize("depth", [2, 5])
 def test_the_pair_that_makes_a_kernel_singular_is_found_in_it(monkeypatch, depth):
     monkeypatch.setattr("neuralucb.theory.norm.BLOCK", 7)
