@@ -11,8 +11,11 @@ from jax import random
 from numpy.testing import assert_allclose
 
 from neuralucb import build, memory, synthetic, theory
+from neuralucb.encodings import disjoint
 from neuralucb.experiments import plan
 from neuralucb.history import append, empty
+from neuralucb.networks import mlp
+from neuralucb.policy import Slot
 from neuralucb.problems import labelled
 from neuralucb.schedules import read_schedule
 from neuralucb.simulation import draw_rounds, simulate
@@ -166,6 +169,41 @@ def asked(assumed=ONE, over=OVER, width=5, smallest_eigenvalue=0.1):
 def test_what_means_nothing_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("made", ["abc", [[1.0, 2.0], [3.0]], np.array([["a", "b"]])])
+def test_contexts_that_are_no_numbers_are_refused(made):
+    with pytest.raises(ValueError, match="contexts must be a table of numbers"):
+        tangent_kernel(made, depth=2)
+
+
+def test_a_depth_between_whole_numbers_is_refused():
+    with pytest.raises(TypeError, match="depth must be a whole number, got 2.5"):
+        tangent_kernel(np.eye(2), depth=2.5)
+
+
+@pytest.mark.parametrize(
+    ("contexts", "message"),
+    [
+        (np.ones((3, 2), np.float32), "a context must be 4 numbers, got shape"),
+        (np.ones(4, np.float32), "a context must be 4 numbers, got shape"),
+        (np.ones((0, 4), np.float32), "contexts must be an array with a row for each context"),
+        ([[1.0, 2.0, 3.0, 4.0]], "contexts must be an array with a row for each context.* got list"),
+        (np.array([[1, 2, 3, 4], [1, 2, np.inf, 4]], np.float32), "finite, got NaN or infinity in row 1"),
+    ],
+)
+def test_contexts_that_a_network_cannot_take_have_no_empirical_kernel(key, contexts, message):
+    network = mlp(4, width=6)
+    with pytest.raises(ValueError, match=message):
+        theory.empirical_kernel(network, network.init(key), contexts)
+    with pytest.raises(ValueError, match=message.replace("contexts", "others")):
+        theory.empirical_kernel(network, network.init(key), np.ones((1, 4), np.float32), contexts)
+
+
+def test_an_arm_that_a_network_does_not_have_is_refused(key):
+    network = disjoint(mlp(3, width=6), 2)
+    with pytest.raises(ValueError, match="arm must be from 0 to 1, got 7"):
+        theory.empirical_kernel(network, network.init(key), Slot(np.ones((2, 3), np.float32), np.int32([0, 7])))
 
 
 def test_conditions_beyond_float64_are_infinite():
