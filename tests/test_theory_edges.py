@@ -325,6 +325,16 @@ def test_report_heeds_noise_failure_and_constants():
     assert_allclose(report.expected_bound, theory.corollary_1(d, assumed, report.over, steps=steps), rtol=1e-12)
 
 
+@pytest.mark.parametrize("regularization", [1e-9, 0.5, 1e7])
+def test_the_curve_against_regularization_reaches_the_one_that_is_played(regularization):
+    report = theory.analyse(planned("h1", dim=5, rounds=4, regularization=regularization))
+    lambdas, found = report.dimensions_by_regularization()
+    assert lambdas[0] <= min(1e-3, regularization * 1.01)
+    assert lambdas[-1] >= max(1e3, regularization * 0.99)
+    assert np.diff(np.log10(lambdas)).max() < 0.26  # no chord across decades
+    assert_allclose(found[np.isclose(lambdas, regularization, rtol=1e-12)][0], report.effective_dimension, rtol=1e-6)
+
+
 def test_curves_of_a_report_are_reports_of_fewer_rounds():
     long = theory.analyse(planned("h1", dim=5, regularization=2.0, **OWN))
     for t in (4, 11, 20):

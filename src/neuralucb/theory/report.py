@@ -25,8 +25,10 @@ __all__ = ["Report", "analyse"]
 
 POINTS = 60
 """of the curves over rounds"""
-LAMBDAS = np.logspace(-3, 3, 25)
-"""for d̃ against λ"""
+DECADES = 3
+"""For d̃ against λ, on either side of 1; more where the λ that is played lies beyond."""
+A_DECADE = 4
+"""Points of that curve."""
 AGREE = 1e-6
 """Relative: what d̃ by Cholesky and by eigenvalues may differ without a word."""
 ROOM = 2.25
@@ -75,7 +77,9 @@ class Report(NamedTuple):
         """λ, and d̃ with it; empty where there are no eigenvalues."""
         if self.eigenvalues is None:
             return np.zeros(0), np.zeros(0)
-        lambdas = np.union1d(LAMBDAS, self.over.regularization)
+        played = math.log10(self.over.regularization)
+        low, high = min(-DECADES, math.floor(played)), max(DECADES, math.ceil(played))
+        lambdas = np.union1d(np.logspace(low, high, A_DECADE * (high - low) + 1), self.over.regularization)
         found = [dimension_from_eigenvalues(self.eigenvalues, regularization=float(one)) for one in lambdas]
         return lambdas, np.asarray(found)
 
