@@ -56,12 +56,14 @@ def coverage_rows(measured: Mapping[tuple[str, str], Coverage]) -> list[tuple[st
 
 
 def terminal(rows: Sequence[Sequence[str]], *, title: str) -> Any:
-    """A rich table; folded between words where the terminal is narrow, never cut."""
+    """A rich table; folded where the terminal is narrow, never cut."""
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0))
-    for cells in zip(*rows, strict=True):
-        table.add_column(cells[0], overflow="fold", min_width=max(len(word) for cell in cells for word in cell.split()))
+    table = Table(
+        title=title, title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0), pad_edge=False
+    )
+    for index, name in enumerate(rows[0]):
+        table.add_column(name, overflow="fold", no_wrap=index == 0)  # names stay in one piece
     for row in rows[1:]:
         table.add_row(*row)
     return table
