@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -124,6 +125,20 @@ def test_a_dimension_on_which_the_two_ways_disagree_is_noted(monkeypatch):
     assert not any("by Cholesky" in note for note in theory.analyse(planned("h1", dim=5)).notes)
     monkeypatch.setattr("neuralucb.theory.report.dimension_from_eigenvalues", lambda values, regularization: 3.0)
     assert any("by Cholesky and 3 by eigenvalues" in note for note in theory.analyse(planned("h1", dim=5)).notes)
+
+
+# --- what is told about each quantity --------------------------------------------------------------------------------
+
+QUANTITIES = [
+    "tangent_kernel", "empirical_kernel", "effective_dimension", "smallest_eigenvalue", "rkhs_norm_squared",
+    "norm_bound", "theoretical", "self_normalised", "theorem_1", "corollary_1", "least_steps", "conditions",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_every_quantity_has_its_departures_and_its_symbol(name):
+    assert "Departure" in getattr(theory, name).__doc__
+    assert f"`theory.{name}`" in (Path(__file__).parents[1] / "docs" / "symbols.md").read_text(encoding="utf-8")
 
 
 # --- input at the edges ---------------------------------------------------------------------------------------------
