@@ -47,6 +47,7 @@ def test_theory_of_next_to_nothing_is_drawn_all_the_same(command, tmp_path, more
     code, _, _ = command("theory", "h1", "--seeds", "1", *NETWORK, "--set", "dim=3", *more, "--out", "here", "--json")
     assert code == 0
     assert (tmp_path / "here" / "theory-h1.png").exists()
+    assert ", 1 seed |" in (tmp_path / "here" / "theory-h1.md").read_text()
 
 
 def test_coverage_tells_shares_for_every_kind_of_scale_and_design(command, tmp_path):
@@ -54,6 +55,7 @@ def test_coverage_tells_shares_for_every_kind_of_scale_and_design(command, tmp_p
     record = json.loads(out)
     assert code == 0
     assert "100.0 %" in err
+    assert {"theoretical", "diverged"} <= set(err.split())  # in one piece, on a terminal of 80 columns
     kinds = [(one["confidence"], one["design"]) for one in record["results"]]
     assert kinds == [(a, b) for a in ("constant", "theoretical") for b in ("full", "diagonal")]
     assert record["results"][2]["coverage"] == {"chosen": 1.0, "random": 1.0}

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +12,11 @@ from jax import random
 from numpy.testing import assert_allclose
 
 from neuralucb import build, memory, synthetic, theory
+from neuralucb.encodings import disjoint
 from neuralucb.experiments import plan
 from neuralucb.history import append, empty
+from neuralucb.networks import mlp
+from neuralucb.policy import Slot
 from neuralucb.problems import labelled
 from neuralucb.schedules import read_schedule
 from neuralucb.simulation import draw_rounds, simulate
@@ -50,6 +54,23 @@ def test_norm_of_a_singular_kernel_is_always_refused(made):
         for ask in (theory.norm_bound, theory.rkhs_norm_squared):
             with pytest.raises(ValueError, match="singular to working precision.*parallel_pair"):
                 ask(kernel, rng.normal(size=len(x)))
+
+
+def test_a_report_on_more_contexts_than_memory_holds_is_refused_before_they_are_drawn():
+    with pytest.raises(ValueError, match="the theory of 8000000000 contexts needs 4480.0 GB .* play fewer rounds"):
+        theory.analyse(planned("h1", rounds=2 * 10**9))
+
+
+@pytest.mark.parametrize("depth", [2, 5])
+def test_the_pair_that_makes_a_kernel_singular_is_found_in_it(monkeypatch, depth):
+    monkeypatch.setattr("neuralucb.theory.norm.BLOCK", 7)
+    x = sphere(40, 6)
+    x[29] = 3 * x[11]
+    for ask in (lambda H: theory.norm_bound(H, np.ones(40)), theory.smallest_eigenvalue):
+        with pytest.raises(ValueError, match="Contexts 11 and 29 have the same direction, or nearly"):
+            ask(tangent_kernel(x, depth=depth))
+        with pytest.raises(ValueError, match="Context 0 is 0"):
+            ask(tangent_kernel(np.eye(40, 6, k=-1) + 0.1 * np.tril(np.ones((40, 6)), -1), depth=depth))
 
 
 def test_norm_of_a_regular_kernel_is_not_refused_whatever_the_norms():
@@ -106,6 +127,20 @@ def test_a_dimension_on_which_the_two_ways_disagree_is_noted(monkeypatch):
     assert any("by Cholesky and 3 by eigenvalues" in note for note in theory.analyse(planned("h1", dim=5)).notes)
 
 
+# --- what is told about each quantity --------------------------------------------------------------------------------
+
+QUANTITIES = [
+    "tangent_kernel", "empirical_kernel", "effective_dimension", "smallest_eigenvalue", "rkhs_norm_squared",
+    "norm_bound", "theoretical", "self_normalised", "theorem_1", "corollary_1", "least_steps", "conditions",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_every_quantity_has_its_departures_and_its_symbol(name):
+    assert "Departure" in getattr(theory, name).__doc__
+    assert f"`theory.{name}`" in (Path(__file__).parents[1] / "docs" / "symbols.md").read_text(encoding="utf-8")
+
+
 # --- input at the edges ---------------------------------------------------------------------------------------------
 
 ONE, OVER = Assumptions(), Horizon(9, 2, 2, 1.0)
@@ -151,6 +186,41 @@ def test_what_means_nothing_is_refused(call, message):
         call()
 
 
+@pytest.mark.parametrize("made", ["abc", [[1.0, 2.0], [3.0]], np.array([["a", "b"]])])
+def test_contexts_that_are_no_numbers_are_refused(made):
+    with pytest.raises(ValueError, match="contexts must be a table of numbers"):
+        tangent_kernel(made, depth=2)
+
+
+def test_a_depth_between_whole_numbers_is_refused():
+    with pytest.raises(TypeError, match="depth must be a whole number, got 2.5"):
+        tangent_kernel(np.eye(2), depth=2.5)
+
+
+@pytest.mark.parametrize(
+    ("contexts", "message"),
+    [
+        (np.ones((3, 2), np.float32), "a context must be 4 numbers, got shape"),
+        (np.ones(4, np.float32), "a context must be 4 numbers, got shape"),
+        (np.ones((0, 4), np.float32), "contexts must be an array with a row for each context"),
+        ([[1.0, 2.0, 3.0, 4.0]], "contexts must be an array with a row for each context.* got list"),
+        (np.array([[1, 2, 3, 4], [1, 2, np.inf, 4]], np.float32), "finite, got NaN or infinity in row 1"),
+    ],
+)
+def test_contexts_that_a_network_cannot_take_have_no_empirical_kernel(key, contexts, message):
+    network = mlp(4, width=6)
+    with pytest.raises(ValueError, match=message):
+        theory.empirical_kernel(network, network.init(key), contexts)
+    with pytest.raises(ValueError, match=message.replace("contexts", "others")):
+        theory.empirical_kernel(network, network.init(key), np.ones((1, 4), np.float32), contexts)
+
+
+def test_an_arm_that_a_network_does_not_have_is_refused(key):
+    network = disjoint(mlp(3, width=6), 2)
+    with pytest.raises(ValueError, match="arm must be from 0 to 1, got 7"):
+        theory.empirical_kernel(network, network.init(key), Slot(np.ones((2, 3), np.float32), np.int32([0, 7])))
+
+
 def test_conditions_beyond_float64_are_infinite():
     assert asked(smallest_eigenvalue=1e-90).width_for_kernel == math.inf
     assert asked(over=Horizon(500, 4, 2, 1e-45)).width_for_training == math.inf
@@ -174,6 +244,21 @@ def test_very_small_and_large_norms_keep_their_digits():
 def test_estimate_for_contexts_that_are_all_zero_is_zero():
     found = estimate_log_det(theory.kernel_product(np.zeros((8, 3)), depth=2), 8, regularization=1.0)
     assert_allclose(found, (0, 0), atol=1e-12)
+
+
+@pytest.mark.parametrize(("dim", "decades", "regularization"), [(8, 3, 1e-4), (2, 0, 1e-8), (20, 0, 1e-8)])
+def test_error_of_an_estimate_is_honest_where_lanczos_has_not_converged(dim, decades, regularization):
+    norms = 10.0 ** np.random.default_rng(1).uniform(-decades, decades, size=(300, 1))
+    kernel = tangent_kernel(norms * sphere(300, dim), depth=2)
+    truth = np.log1p(np.maximum(np.linalg.eigvalsh(kernel), 0) / regularization).sum()
+    for seed in range(5):
+        found = estimate_log_det(lambda v: kernel @ v, 300, regularization=regularization, seed=seed)
+        assert abs(found.value - truth) < 3 * found.error < 1.5 * truth
+
+
+def test_an_estimate_refuses_a_regularization_below_rounding():
+    with pytest.raises(ValueError, match="above what rounding leaves of 80 contexts' eigenvalues, up to .* got 1e-16"):
+        estimate_log_det(theory.kernel_product(sphere(80, 3), depth=2), 80, regularization=1e-16)
 
 
 def test_kernels_are_judged_by_the_memory_of_the_machine_not_of_a_gpu(monkeypatch):
@@ -253,6 +338,16 @@ def test_report_heeds_noise_failure_and_constants():
     assert report.steps == steps
     assert_allclose(report.bound, theory.theorem_1(d, assumed, report.over, steps=steps), rtol=1e-12)
     assert_allclose(report.expected_bound, theory.corollary_1(d, assumed, report.over, steps=steps), rtol=1e-12)
+
+
+@pytest.mark.parametrize("regularization", [1e-9, 0.5, 1e7])
+def test_the_curve_against_regularization_reaches_the_one_that_is_played(regularization):
+    report = theory.analyse(planned("h1", dim=5, rounds=4, regularization=regularization))
+    lambdas, found = report.dimensions_by_regularization()
+    assert lambdas[0] <= min(1e-3, regularization * 1.01)
+    assert lambdas[-1] >= max(1e3, regularization * 0.99)
+    assert np.diff(np.log10(lambdas)).max() < 0.26  # no chord across decades
+    assert_allclose(found[np.isclose(lambdas, regularization, rtol=1e-12)][0], report.effective_dimension, rtol=1e-6)
 
 
 def test_curves_of_a_report_are_reports_of_fewer_rounds():

@@ -33,7 +33,10 @@ def constant(exploration: Number) -> Confidence:
 
 
 def self_normalised(assumed: Assumptions, *, ridge: Number) -> Confidence:
-    """γ_t = ν sqrt(log(det Z_t / det λI) - 2 log δ) + √λ S (NeuralUCB_0; Abbasi-Yadkori et al. 2011, Theorem 2)."""
+    """γ_t = ν sqrt(log(det Z_t / det λI) - 2 log δ) + √λ S (NeuralUCB_0; Abbasi-Yadkori et al. 2011, Theorem 2).
+
+    Departure: none.
+    """
 
     def gamma(rounds: jax.Array, log_det: jax.Array) -> jax.Array:
         nu, delta, s, lam = (jnp.asarray(value, dtype=log_det.dtype) for value in (*assumed[:3], ridge))
@@ -53,6 +56,7 @@ def theoretical(
 
     with c = m^{-1/6} sqrt(log m).
     At practical widths it is astronomically large. That is the formula, and it is not hidden.
+    Departure: none; the proof of Lemma 5.4 has other powers of m in its last term, and these are Algorithm 1's.
     """
 
     def gamma(rounds: jax.Array, log_det: jax.Array) -> jax.Array:

@@ -132,7 +132,7 @@ def coverage(
     with _bars(as_json) as bar:
         for mode, planned in plans.items():
             measured[mode] = _measure(planned, bar(f"{mode[0]} γ, {mode[1]} Z"))
-    title = f"{problem}: {rounds} rounds, {seeds} seed{'s' if seeds > 1 else ''}"
+    title = f"{problem}: {rounds} round{'s' if rounds > 1 else ''}, {seeds} seed{'s' if seeds > 1 else ''}"
     if where is not None:
         figure = where / f"coverage-{problem}.png"
         draw_coverage(measured, title, [figure])

@@ -1,6 +1,6 @@
 """The paper's analysis as tools: kernel, effective dimension, confidence, bounds, and how often intervals hold.
 
-What each quantity is, in plain words: docs/theory.md.
+What each quantity is, in plain words: docs/theory.md. Its letter in the paper: docs/symbols.md.
 """
 
 from neuralucb.confidence import Assumptions, self_normalised, theoretical

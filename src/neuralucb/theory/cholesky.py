@@ -14,7 +14,7 @@ MARGIN = 16
 
 
 def factor_in_place(matrix: np.ndarray, progress: Progress | None = None) -> np.ndarray:
-    """L with L Lᵀ = matrix, written over the matrix's lower triangle; what is above the diagonal is left as it was.
+    """L with L Lᵀ = matrix, written over the matrix's lower triangle; what is above the diagonal means nothing.
 
     One n × 512 block beside the matrix is all the memory it takes. A matrix that is not positive definite to working
     precision raises ValueError.

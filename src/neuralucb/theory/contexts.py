@@ -41,7 +41,10 @@ def directions(contexts: Any, *, name: str = "contexts") -> Directions:
     if isinstance(contexts, Directions):
         return contexts
     x, arm = (contexts.x, np.asarray(contexts.arm)) if isinstance(contexts, Slot) else (contexts, None)
-    rows = np.asarray(x, dtype=np.float64)
+    try:
+        rows = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a table of numbers, a row for each context, all of one length.") from None
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(f"{name} must be a table, a row for each context, got shape {rows.shape}.")
     if arm is not None and arm.shape != rows.shape[:1]:

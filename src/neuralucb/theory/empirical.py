@@ -24,8 +24,8 @@ def empirical_kernel(network: Network, params: Any, contexts: Any, others: Any =
     length p is ever built. Computed in the network's own precision.
     Departure: for a θ_0 of two halves the limit is H̃^(L); see `tangent_kernel`.
     """
-    count = _count(contexts)
-    columns = count if others is None else _count(others)
+    count = _count(network, contexts, "contexts")
+    columns = count if others is None else _count(network, others, "others")
     matrix = np.empty((count, columns))
     for rows, across in tiles(count, size=TILE) if others is None else tiles(count, columns, size=TILE):
         right = contexts if others is None else others
@@ -45,9 +45,24 @@ def _products(network: Network, params: Any, a: Any, b: Any) -> np.ndarray:
     return np.asarray(exact(every_two)(a, b), dtype=np.float64)
 
 
-def _count(contexts: Any) -> int:
-    return int(jax.tree.leaves(contexts)[0].shape[0])
+def _count(network: Network, contexts: Any, name: str) -> int:
+    """How many contexts there are, checked: rows of the shape that the network takes, of finite numbers."""
+    leaves = jax.tree.leaves(contexts)
+    counts = {np.shape(leaf)[:1] for leaf in leaves}
+    if len(counts) != 1 or counts <= {(), (0,)}:
+        raise ValueError(
+            f"{name} must be an array with a row for each context, or a pytree of such arrays, got "
+            f"{type(contexts).__name__} of shapes {sorted(map(np.shape, leaves))[:3]}."
+        )
+    rows = jax.tree.map(np.asarray, contexts)
+    for row in range(len(leaves[0])):
+        network.check(_take(rows, row))
+    for leaf in leaves:
+        bad = np.flatnonzero(~np.isfinite(leaf).reshape(len(leaf), -1).all(axis=1))
+        if bad.size:
+            raise ValueError(f"{name} must be finite, got NaN or infinity in row {bad[0]}.")
+    return len(leaves[0])
 
 
-def _take(contexts: Any, rows: slice) -> Any:
+def _take(contexts: Any, rows: slice | int) -> Any:
     return jax.tree.map(lambda leaf: leaf[rows], contexts)

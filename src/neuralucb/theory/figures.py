@@ -51,7 +51,7 @@ def draw_coverage(measured: Mapping[tuple[str, str], Coverage], title: str, path
     share, against, scale = axes
     for index, ((confidence, design), coverage) in enumerate(measured.items()):
         thick = {"linewidth": 3.5, "alpha": 0.45} if design == "full" else {"linewidth": 1.5}
-        style = {"color": style_of(index)[0], **thick}
+        style = {"color": style_of(index)[0], "marker": "." if coverage.error.shape[1] < 3 else None, **thick}
         for arm, dash in enumerate(ARMS.values()):
             at, inside = _windows(coverage.inside[:, :, arm].mean(axis=0), np.mean)
             share.plot(at, inside, linestyle=dash, **style)

@@ -137,6 +137,8 @@ def _check_scale(a: Directions, b: Directions, depth: int) -> None:
 
 
 def _check(depth: int, initialization: str) -> None:
+    if not isinstance(depth, int | np.integer):
+        raise TypeError(f"depth must be a whole number, got {depth!r}.")
     if depth < 2:
         raise ValueError(f"depth must be at least 2, got {depth}.")
     if initialization not in LIMITS:

@@ -9,7 +9,7 @@ import numpy as np
 from neuralucb.confidence import Assumptions
 from neuralucb.experiments.results import Result
 from neuralucb.experiments.running import Plan
-from neuralucb.memory import host_bytes
+from neuralucb.memory import host_bytes, require_memory
 from neuralucb.policy import Slot
 from neuralucb.simulation import draw_rounds
 from neuralucb.theory.bounds import Conditions, Horizon, conditions, corollary_1, least_steps, theorem_1
@@ -25,12 +25,16 @@ __all__ = ["Report", "analyse"]
 
 POINTS = 60
 """of the curves over rounds"""
-LAMBDAS = np.logspace(-3, 3, 25)
-"""for d̃ against λ"""
+DECADES = 3
+"""For d̃ against λ, on either side of 1; more where the λ that is played lies beyond."""
+A_DECADE = 4
+"""Points of that curve."""
 AGREE = 1e-6
 """Relative: what d̃ by Cholesky and by eigenvalues may differ without a word."""
 ROOM = 2.25
 """Bytes beside each other when all is exact, over those of the matrix."""
+CONTEXT_BYTES = 28
+"""Of each number of a context: as it is drawn, in float32, and three times in float64 while its direction is found."""
 
 
 class Report(NamedTuple):
@@ -73,7 +77,9 @@ class Report(NamedTuple):
         """λ, and d̃ with it; empty where there are no eigenvalues."""
         if self.eigenvalues is None:
             return np.zeros(0), np.zeros(0)
-        lambdas = np.union1d(LAMBDAS, self.over.regularization)
+        played = math.log10(self.over.regularization)
+        low, high = min(-DECADES, math.floor(played)), max(DECADES, math.ceil(played))
+        lambdas = np.union1d(np.logspace(low, high, A_DECADE * (high - low) + 1), self.over.regularization)
         found = [dimension_from_eigenvalues(self.eigenvalues, regularization=float(one)) for one in lambdas]
         return lambdas, np.asarray(found)
 
@@ -122,6 +128,10 @@ def analyse(plan: Plan, meter: Meter = lambda what: None) -> Report:
     problem, seed = plan.problem.make(**point.problem), plan.seeds[0]
     settings = point.algorithm
     over = Horizon(plan.rounds, problem.arms, settings["depth"], settings["regularization"])
+    count = over.rounds * over.arms
+    require_memory(
+        count * problem.dim * CONTEXT_BYTES, what=f"the theory of {count} contexts", cure="play fewer rounds", host=True
+    )
     drawn = draw_rounds(jax.random.key(seed), problem, rounds=plan.rounds)
     known, h = directions(_flat(drawn.contexts)), np.asarray(drawn.expected, np.float64).ravel()
     initialization = settings["initialization"] if settings["initialization"] in LIMITS else "gaussian"

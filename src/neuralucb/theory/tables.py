@@ -15,7 +15,7 @@ def theory_rows(report: Report, measured: Result) -> list[tuple[str, ...]]:
     """Head and rows: a quantity, its symbol, its value, and what it means."""
     over, summary, asked = report.over, measured.summary(), report.conditions
     error = f" ± {report.effective_dimension_error:.2g}" if report.effective_dimension_error else ""
-    seeds = len(measured.seeds)
+    seeds = f"{len(measured.seeds)} seed{'s' if len(measured.seeds) > 1 else ''}"
     band = "" if math.isnan(summary.low) else f" ({_figure(summary.low)} to {_figure(summary.high)})"
     rows: list[tuple[str, ...]] = [
         ("quantity", "symbol", "value", "meaning"),
@@ -23,7 +23,7 @@ def theory_rows(report: Report, measured: Result) -> list[tuple[str, ...]]:
             "contexts",
             "TK",
             str(over.rounds * over.arms),
-            f"{over.rounds} rounds of {over.arms} arms, seed {report.seed}",
+            f"{over.rounds} round{'s' if over.rounds > 1 else ''} of {over.arms} arms, seed {report.seed}",
         ),
         ("effective dimension", "d̃", _figure(report.effective_dimension) + error, "directions that the contexts use"),
         ("smallest eigenvalue", "λ_0", _figure(report.lambda_0), "0: two contexts cannot be told apart"),
@@ -31,7 +31,7 @@ def theory_rows(report: Report, measured: Result) -> list[tuple[str, ...]]:
         ("training steps", "J", _figure(report.steps), "that Theorem 1 asks for, corrected"),
         ("bound", "Theorem 1", _figure(report.bound), f"on the regret, with probability 1 - δ, T = {over.rounds}"),
         ("bound on the mean", "Corollary 1", _figure(report.expected_bound), "on the expected regret"),
-        ("measured regret", "R_T", _figure(summary.mean) + band, f"NeuralUCB, m = {report.width}, {seeds} seeds"),
+        ("measured regret", "R_T", _figure(summary.mean) + band, f"NeuralUCB, m = {report.width}, {seeds}"),
     ]
     if asked is not None:
         rows += [
@@ -59,9 +59,11 @@ def terminal(rows: Sequence[Sequence[str]], *, title: str) -> Any:
     """A rich table; folded where the terminal is narrow, never cut."""
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0))
-    for name in rows[0]:
-        table.add_column(name, overflow="fold")
+    table = Table(
+        title=title, title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0), pad_edge=False
+    )
+    for index, name in enumerate(rows[0]):
+        table.add_column(name, overflow="fold", no_wrap=index == 0)  # names stay in one piece
     for row in rows[1:]:
         table.add_row(*row)
     return table
