@@ -59,7 +59,14 @@ def test_scaling_does_what_its_name_says():
         (X, np.zeros(40), "at least 2 classes"),
         (X, Y[:-1], "one label for each of the 40 rows"),
         (X[0], Y, "table of at least 2 rows"),
-        (X.astype(str), Y, "X must be numbers"),
+        (X.astype(complex), Y, "column 0 of X must be numbers or words, got complex128"),
+        (
+            np.where(np.arange(120).reshape(40, 3) == 7, "?", X.astype(str)),
+            Y,
+            "column 1 of X has a missing value in row 2",
+        ),
+        (np.ma.masked_greater(X, 1), Y, "must not have masked values"),
+        (X, np.ma.masked_equal(Y, 1), "must not have masked values"),
         (X, np.where(np.arange(40) == 3, np.nan, Y), "missing labels, got '.*' in row 3"),
         (X, np.where(np.arange(40) == 3, None, Y), "missing labels, got '.*' in row 3"),
         (X, np.where(np.arange(40) == 3, "NA", Y.astype(str)), "missing labels, got '.*' in row 3"),
@@ -70,6 +77,14 @@ def test_scaling_does_what_its_name_says():
 def test_tables_that_cannot_be_played_are_refused(rows, labels, message):
     with pytest.raises(ValueError, match=message):
         labelled(rows, labels)
+
+
+def test_columns_of_words_are_one_hot_in_python_too():
+    colour = np.array(["red", "blue"])[Y]
+    mixed = np.column_stack([X.astype(object), colour])
+    by_hand = np.c_[X, colour == "blue", colour == "red"]
+    assert_array_equal(labelled(mixed, Y).data[0], labelled(by_hand, Y).data[0])
+    assert_array_equal(labelled(X.astype(str), Y).data[0], labelled(X, Y).data[0])  # numbers, as in a file of text
 
 
 def test_every_algorithm_plays_shared_contexts(tmp_path):

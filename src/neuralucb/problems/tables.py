@@ -160,7 +160,7 @@ def _encode(name: str, column: np.ndarray, file: str) -> np.ndarray:
     """A column as numbers [rows, 1], or, where it has words, as one-hot [rows, words]."""
     if column.dtype.kind not in "biufOUST":
         raise ValueError(
-            f"column {name} of {file} must be numbers or words, got {column.dtype}; drop it with drop={name}."
+            f"column {name} of {file} must be numbers or words, got {column.dtype}; drop it (drop={name})."
         )
     numbers = _numbers(column)
     if numbers is not None and np.isfinite(numbers).all():
@@ -176,7 +176,7 @@ def _encode(name: str, column: np.ndarray, file: str) -> np.ndarray:
     if len(kinds) > MOST_KINDS:
         raise ValueError(
             f"column {name} of {file} has {len(kinds)} different words, more than the {MOST_KINDS} that are taken for "
-            f"categories; set drop={name}, or encode it yourself."
+            f"categories; drop it (drop={name}), or encode it yourself."
         )
     return np.eye(len(kinds))[codes]
 
