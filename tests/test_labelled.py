@@ -368,7 +368,9 @@ def test_a_missing_set_says_what_to_put_where(monkeypatch, tmp_path):
         fetch("irises")
 
 
-@pytest.mark.parametrize("problem", [EOFError("cut off"), IncompleteRead(b""), zlib.error("bad"), OSError("no route")])
+@pytest.mark.parametrize(
+    "problem", [EOFError("cut off"), IncompleteRead(b""), zlib.error("bad"), OSError("no route"), KeyError("url")]
+)
 def test_a_download_that_breaks_leaves_nothing(monkeypatch, tmp_path, problem):
     import sklearn.datasets
 
