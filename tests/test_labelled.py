@@ -342,6 +342,13 @@ def test_damaged_archives_say_so(tmp_path):
         read_table(tmp_path / "objects.npz", None)
 
 
+@pytest.mark.parametrize(("rows", "labels", "name"), [(X[:, 0], Y, "X"), (X, Y[:, None], "y"), (X, Y[:-1], "y")])
+def test_archives_of_another_shape_are_named(tmp_path, rows, labels, name):
+    np.savez(tmp_path / "mine.npz", X=rows, y=labels)
+    with pytest.raises(ValueError, match=rf"{name} in .*mine.npz must .*, got shape \("):
+        read_table(tmp_path / "mine.npz", None)
+
+
 def test_a_file_named_like_a_data_set_is_not_that_data_set(tmp_path):
     np.savez(tmp_path / "magic.npz", X=X, y=Y)
     ours = run("neural-ucb", from_file(tmp_path / "magic.npz", None), rounds=5, seeds=1, steps=2)

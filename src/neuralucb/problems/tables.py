@@ -115,6 +115,8 @@ def _read_npz(path: Path) -> Table:
         raise ValueError(damaged)  # NumPy hands over as bytes what is no array
     if X.ndim != 2:
         raise ValueError(f"X in {path} must be a table of rows and columns, got shape {X.shape}.")
+    if y.shape != X.shape[:1]:
+        raise ValueError(f"y in {path} must have one label for each of the {len(X)} rows, got shape {y.shape}.")
     return Table(path.name, [str(column) for column in range(X.shape[1])], list(X.T), y)
 
 
