@@ -391,6 +391,13 @@ def test_a_download_that_breaks_leaves_nothing(monkeypatch, tmp_path, problem):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_under_the_users_own_is_not_one_named_after_the_sign(monkeypatch, tmp_path):
+    """Only a shell turns ~ into the home folder, and not within quotes."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NEURALUCB_DATA", "~/sets")
+    assert data_path("statlog") == tmp_path / "sets" / "shuttle.npz"
+
+
 def test_a_folder_that_cannot_be_written_is_found_out_before_the_download(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("NEURALUCB_DATA", str(tmp_path / "file"))

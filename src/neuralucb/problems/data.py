@@ -52,7 +52,7 @@ def data_folder() -> Path:
     """Where data sets are kept: NEURALUCB_DATA, or the user's cache folder."""
     own = os.environ.get("NEURALUCB_DATA")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(own) if own else cache / "neuralucb" / "data"
+    return Path(own).expanduser() if own else cache / "neuralucb" / "data"
 
 
 def load(name: str) -> Table:
