@@ -321,6 +321,11 @@ def test_csv_of_all_sorts(tmp_path):
         assert_array_equal(table.rows("a"), [[1, 0], [0, 1], [1, 0]])
 
 
+def test_long_numbers_as_labels_stay_apart(tmp_path):
+    (tmp_path / "a.csv").write_text("a,id\n1,9007199254740992\n2,9007199254740993\n")
+    assert len(np.unique(read_table(tmp_path / "a.csv", "id").labels)) == 2
+
+
 def test_damaged_archives_say_so(tmp_path):
     np.save(tmp_path / "array.npy", X)
     (tmp_path / "array.npy").rename(tmp_path / "array.npz")

@@ -2,6 +2,7 @@
 
 import csv
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -190,7 +191,10 @@ def _labels(column: np.ndarray, name: str, file: str) -> np.ndarray:
         row = missing[0]
         raise ValueError(f"label {name} of {file} is missing in row {row}{_cure(column[row])}.")
     if column.dtype.kind in "biuf":
-        return column  # as they are: large whole numbers would lose their ends as floats
+        return column
+    if column.dtype.kind == "U":
+        with suppress(ValueError, OverflowError):
+            return column.astype(np.int64)  # as floats, long numbers that differ in their ends would be one class
     numbers = _numbers(column)
     return np.asarray([str(value).strip() for value in column]) if numbers is None else numbers
 
