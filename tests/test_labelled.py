@@ -6,6 +6,7 @@ import zlib
 from contextlib import suppress
 from http.client import IncompleteRead
 from pathlib import Path
+from zipfile import ZipFile
 
 import jax
 import jax.numpy as jnp
@@ -58,7 +59,14 @@ def test_scaling_does_what_its_name_says():
         (X, np.zeros(40), "at least 2 classes"),
         (X, Y[:-1], "one label for each of the 40 rows"),
         (X[0], Y, "table of at least 2 rows"),
-        (X.astype(str), Y, "X must be numbers"),
+        (X.astype(complex), Y, "column 0 of X must be numbers or words, got complex128"),
+        (
+            np.where(np.arange(120).reshape(40, 3) == 7, "?", X.astype(str)),
+            Y,
+            "column 1 of X has a missing value in row 2",
+        ),
+        (np.ma.masked_greater(X, 1), Y, "must not have masked values"),
+        (X, np.ma.masked_equal(Y, 1), "must not have masked values"),
         (X, np.where(np.arange(40) == 3, np.nan, Y), "missing labels, got '.*' in row 3"),
         (X, np.where(np.arange(40) == 3, None, Y), "missing labels, got '.*' in row 3"),
         (X, np.where(np.arange(40) == 3, "NA", Y.astype(str)), "missing labels, got '.*' in row 3"),
@@ -69,6 +77,14 @@ def test_scaling_does_what_its_name_says():
 def test_tables_that_cannot_be_played_are_refused(rows, labels, message):
     with pytest.raises(ValueError, match=message):
         labelled(rows, labels)
+
+
+def test_columns_of_words_are_one_hot_in_python_too():
+    colour = np.array(["red", "blue"])[Y]
+    mixed = np.column_stack([X.astype(object), colour])
+    by_hand = np.c_[X, colour == "blue", colour == "red"]
+    assert_array_equal(labelled(mixed, Y).data[0], labelled(by_hand, Y).data[0])
+    assert_array_equal(labelled(X.astype(str), Y).data[0], labelled(X, Y).data[0])  # numbers, as in a file of text
 
 
 def test_every_algorithm_plays_shared_contexts(tmp_path):
@@ -168,12 +184,49 @@ def test_parquet_is_read_like_csv(tmp_path):
         read_table(tmp_path / "c.parquet", "kind").rows("size")
 
 
+def test_categories_in_parquet_are_words_and_their_holes_are_missing(tmp_path):
+    """pyarrow hands a dictionary's holes to NumPy as some other word of it."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    colours, kinds = (pyarrow.array(words).dictionary_encode() for words in (["red", "blue", "red"], ["x", "y", "x"]))
+    parquet.write_table(pyarrow.table({"colour": colours, "kind": kinds}), tmp_path / "a.parquet")
+    table = read_table(tmp_path / "a.parquet", "kind")
+    assert_array_equal(table.rows(), [[0, 1], [1, 0], [0, 1]])
+    assert table.labels.tolist() == ["x", "y", "x"]
+    with_hole = pyarrow.array(["red", None, "blue"]).dictionary_encode()
+    parquet.write_table(pyarrow.table({"colour": with_hole, "kind": kinds}), tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match="column colour of b.parquet has a missing value in row 1"):
+        read_table(tmp_path / "b.parquet", "kind").rows()
+    with pytest.raises(ValueError, match="label colour of b.parquet is missing in row 1"):
+        read_table(tmp_path / "b.parquet", "colour")
+
+
+def test_two_columns_of_one_name_in_parquet_are_told(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.Table.from_arrays([pyarrow.array([1, 2])] * 3, ["a", "a", "kind"])
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="more than one column named a"):
+        read_table(tmp_path / "a.parquet", "kind")
+
+
+def test_holes_are_named_by_column_also_where_all_are_numbers(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.where(np.arange(120).reshape(40, 3) == 7, np.nan, X), y=Y)
+    with pytest.raises(ValueError, match=r"column 1 of a.npz has a missing value in row 2; fill it"):
+        read_table(tmp_path / "a.npz", None).rows()
+    (tmp_path / "a.csv").write_text("colour,size,kind\nred,1,x\nblue,inf,y\n")
+    with pytest.raises(ValueError, match=r"column size of a.csv must be finite, got inf in row 1"):
+        read_table(tmp_path / "a.csv", "kind").rows()
+
+
 def test_lists_records_and_bytes_in_parquet_are_refused_or_dropped(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
     columns = {"size": [1.0, 2.0], "list": [[1, 2], [3]], "record": [{"q": 1}, {"q": 2}], "kind": ["x", "y"]}
-    columns["bytes"] = [b"a", b"b"]
+    columns |= {"bytes": [b"a", b"b"], "codes": pyarrow.array([b"aa", b"bb"], pyarrow.binary(2)).dictionary_encode()}
     parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
     with pytest.raises(ValueError, match="column list of a.parquet must be numbers or words, got list<.*drop=list"):
         read_table(tmp_path / "a.parquet", "kind").rows()
@@ -181,7 +234,9 @@ def test_lists_records_and_bytes_in_parquet_are_refused_or_dropped(tmp_path):
         read_table(tmp_path / "a.parquet", "kind").rows("list")
     with pytest.raises(ValueError, match="column bytes of a.parquet must be numbers or words, got binary"):
         read_table(tmp_path / "a.parquet", "kind").rows("list+record")
-    assert_array_equal(read_table(tmp_path / "a.parquet", "kind").rows("list+record+bytes"), [[1], [2]])
+    with pytest.raises(ValueError, match="column codes of a.parquet must be numbers or words, got fixed_size_binary"):
+        read_table(tmp_path / "a.parquet", "kind").rows("list+record+bytes")
+    assert_array_equal(read_table(tmp_path / "a.parquet", "kind").rows("list+record+bytes+codes"), [[1], [2]])
     with pytest.raises(ValueError, match="label list of a.parquet must be numbers or words, got list<"):
         read_table(tmp_path / "a.parquet", "list")
 
@@ -230,7 +285,9 @@ def test_a_set_that_is_there_is_not_fetched_again(command, monkeypatch, tmp_path
         ("a.csv", b",p,q\n0,1,2\n1,4,5\n", "q", "column 1 of a.csv has no name; name it, or save the file without"),
         ("a.csv", b"p,q,\n0,1,\n1,4,\n", "q", "column 3 of a.csv has no name"),
         ("a.csv", b"p,p,q\n1,2,3\n4,5,6\n", "q", "more than one column named p"),
-        ("a.csv", b"p;q\n1;2\n", "q", "it has: p;q; are its values separated by something else"),
+        ("a.csv", b"p;q\n1;2\n", "q", r"it has: p;q. Are its values separated by something else than commas\?$"),
+        ("a.csv", b"p;q\n1,5;2\n", "q", r"line 2 has 2 values, the first has 1. Are its values separated by"),
+        ("a.csv", "p,q\n1,2\n".encode("utf-16"), "q", "cannot be read: it is not text in UTF-8"),
         ("a.csv", b"p,q\n1,2\n2,2\n3..5,2\n", "q", "column p of a.csv has '3..5' among numbers, in row 2"),
         (
             "a.csv",
@@ -242,7 +299,8 @@ def test_a_set_that_is_there_is_not_fetched_again(command, monkeypatch, tmp_path
         ("a.npz", b"not a zip", None, "cannot be read: it is not a NumPy file"),
         ("a.npz", b"not a zip", "q", "label must not be given with a .npz"),
         ("a.txt", b"", None, "must be a file .npz, .csv or .parquet"),
-        ("gone.csv", None, "q", "cannot be read"),
+        ("gone.csv", None, "q", "gone.csv cannot be read: it is not there"),
+        ("gone.parquet", None, "q", "gone.parquet cannot be read: it is not there"),
     ],
 )
 def test_files_that_cannot_be_read_say_why(tmp_path, name, content, label, message):
@@ -263,6 +321,11 @@ def test_csv_of_all_sorts(tmp_path):
         assert_array_equal(table.rows("a"), [[1, 0], [0, 1], [1, 0]])
 
 
+def test_long_numbers_as_labels_stay_apart(tmp_path):
+    (tmp_path / "a.csv").write_text("a,id\n1,9007199254740992\n2,9007199254740993\n")
+    assert len(np.unique(read_table(tmp_path / "a.csv", "id").labels)) == 2
+
+
 def test_damaged_archives_say_so(tmp_path):
     np.save(tmp_path / "array.npy", X)
     (tmp_path / "array.npy").rename(tmp_path / "array.npz")
@@ -274,9 +337,21 @@ def test_damaged_archives_say_so(tmp_path):
         (tmp_path / "bad.npz").write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
         with suppress(ValueError):  # a byte that no one reads may pass; nothing else may be raised
             read_table(tmp_path / "bad.npz", None)
+    with ZipFile(tmp_path / "junk.npz", "w") as archive:
+        archive.writestr("X.npy", b"junk")
+        archive.writestr("y.npy", b"junk")
+    with pytest.raises(ValueError, match="not a NumPy file of plain arrays"):
+        read_table(tmp_path / "junk.npz", None)
     np.savez(tmp_path / "objects.npz", X=np.array([[None]]), y=Y)
     with pytest.raises(ValueError, match="not a NumPy file of plain arrays"):
         read_table(tmp_path / "objects.npz", None)
+
+
+@pytest.mark.parametrize(("rows", "labels", "name"), [(X[:, 0], Y, "X"), (X, Y[:, None], "y"), (X, Y[:-1], "y")])
+def test_archives_of_another_shape_are_named(tmp_path, rows, labels, name):
+    np.savez(tmp_path / "mine.npz", X=rows, y=labels)
+    with pytest.raises(ValueError, match=rf"{name} in .*mine.npz must .*, got shape \("):
+        read_table(tmp_path / "mine.npz", None)
 
 
 def test_a_file_named_like_a_data_set_is_not_that_data_set(tmp_path):
@@ -305,7 +380,9 @@ def test_a_missing_set_says_what_to_put_where(monkeypatch, tmp_path):
         fetch("irises")
 
 
-@pytest.mark.parametrize("problem", [EOFError("cut off"), IncompleteRead(b""), zlib.error("bad"), OSError("no route")])
+@pytest.mark.parametrize(
+    "problem", [EOFError("cut off"), IncompleteRead(b""), zlib.error("bad"), OSError("no route"), KeyError("url")]
+)
 def test_a_download_that_breaks_leaves_nothing(monkeypatch, tmp_path, problem):
     import sklearn.datasets
 
@@ -317,6 +394,13 @@ def test_a_download_that_breaks_leaves_nothing(monkeypatch, tmp_path, problem):
     with pytest.raises(ValueError, match="magic could not be downloaded"):
         fetch("magic")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_under_the_users_own_is_not_one_named_after_the_sign(monkeypatch, tmp_path):
+    """Only a shell turns ~ into the home folder, and not within quotes."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NEURALUCB_DATA", "~/sets")
+    assert data_path("statlog") == tmp_path / "sets" / "shuttle.npz"
 
 
 def test_a_folder_that_cannot_be_written_is_found_out_before_the_download(monkeypatch, tmp_path):

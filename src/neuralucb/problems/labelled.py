@@ -11,7 +11,7 @@ from jax import random
 
 from neuralucb.policy import Slot
 from neuralucb.problems.contract import Problem, Round
-from neuralucb.problems.tables import is_missing
+from neuralucb.problems.tables import Table, is_missing
 
 __all__ = ["SCALINGS", "labelled", "scale_rows"]
 
@@ -28,6 +28,8 @@ def labelled(
     name: str = "labelled",
 ) -> Problem:
     """A problem from rows X and labels y of any kind; each seed plays the rows in an order of its own.
+
+    Columns of words become one-hot, as in a file.
 
     scaling    `standard`: columns to mean 0 and deviation 1, then rows to norm 1; `unit`: rows alone; `smooth`: rows
                that are square images, blurred and at half their resolution, then rows to norm 1; `none`.
@@ -110,8 +112,11 @@ def _check(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"X must be a table of at least 2 rows and 1 column, got shape {rows.shape}.")
     if labels.shape != (rows.shape[0],):
         raise ValueError(f"y must have one label for each of the {rows.shape[0]} rows of X, got shape {labels.shape}.")
+    if any(isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given) for given in (X, y)):
+        raise ValueError("X and y must not have masked values, which are missing; fill them, or drop the rows.")
     if rows.dtype.kind not in "biuf":
-        raise ValueError(f"X must be numbers, got {rows.dtype}; encode categories first.")
+        names = [str(name) for name in getattr(X, "columns", range(rows.shape[1]))]
+        rows = Table("X", names, list(rows.T), labels).rows()
     rows = rows.astype(np.float64)
     if not np.isfinite(rows).all():
         row, column = np.argwhere(~np.isfinite(rows))[0]

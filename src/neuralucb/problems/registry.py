@@ -84,10 +84,11 @@ PROBLEMS |= {
 }
 
 
-def from_file(path: Path, label: str | None) -> Definition:
+def from_file(path: Path | str, label: str | None) -> Definition:
     """A file of the user's as a problem, under the file's name."""
-    table = read_table(path, label)
-    return Definition(path.stem, f"from {path.name}", LABELLED, partial(_play, table, path.stem), shared=True)
+    file = Path(path)
+    table = read_table(file, label)
+    return Definition(file.stem, f"from {file.name}", LABELLED, partial(_play, table, file.stem), shared=True)
 
 
 def find_problem(problem: str | Problem | Definition) -> Definition:

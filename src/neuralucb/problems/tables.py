@@ -2,6 +2,7 @@
 
 import csv
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -10,11 +11,12 @@ import numpy as np
 
 __all__ = ["Table", "is_missing", "read_table"]
 
-MISSING = ("", "?", "na", "n/a", "nan", "nat", "none", "null")
+MISSING = ("", "?", "<na>", "na", "n/a", "nan", "nat", "none", "null")
 """Words for nothing, in any case."""
 MOST_KINDS = 100
 """A column of words becomes one of ones and zeros for each word; more words than this are names, not categories."""
 READ = {".npz", ".csv", ".parquet"}
+COMMAS = "Are its values separated by something else than commas?"
 
 
 class Table(NamedTuple):
@@ -32,8 +34,8 @@ class Table(NamedTuple):
         gone = set() if drop == "none" else set(drop.split("+"))
         unknown = sorted(gone - set(self.names))
         if unknown:
-            shown = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
-            raise ValueError(f"drop must name columns of {self.file}, got {', '.join(unknown)}; it has: {shown}.")
+            has = _listed(self.names)
+            raise ValueError(f"drop must name columns of {self.file}, got {', '.join(unknown)}; it has: {has}.")
         kept = [(name, column) for name, column in zip(self.names, self.columns, strict=True) if name not in gone]
         for name, kind in self.nested:
             if name not in gone:
@@ -44,6 +46,8 @@ class Table(NamedTuple):
         if not kept:
             raise ValueError(f"{self.file} has no column left but the label; drop fewer.")
         if all(column.dtype.kind in "biuf" for _, column in kept):
+            for name, column in kept:
+                _refuse_holes(name, column, self.file)
             return np.stack([column for _, column in kept], axis=1)
         return np.concatenate([_encode(name, column, self.file) for name, column in kept], axis=1)
 
@@ -55,11 +59,15 @@ def read_table(path: Path, label: str | None) -> Table:
         raise ValueError(f"data must be a file .npz, .csv or .parquet, got {path}.")
     if kind == ".npz" and label is not None:
         raise ValueError(f"label must not be given with a .npz file, whose labels are y, got {label!r}.")
+    if not path.is_file():
+        raise ValueError(f"{path} cannot be read: it is {'a folder' if path.is_dir() else 'not there'}.")
     try:
         if kind == ".npz":
             return _read_npz(path)
         names, columns, nested = _read_csv(path) if kind == ".csv" else _read_parquet(path)
-    except (OSError, EOFError, KeyError, UnicodeDecodeError, csv.Error, zlib.error) as problem:
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} cannot be read: it is not text in UTF-8; save it as that.") from None
+    except (OSError, EOFError, KeyError, csv.Error, zlib.error) as problem:
         raise ValueError(f"{path} cannot be read: {problem}.") from None
     if "" in names:
         raise ValueError(
@@ -70,8 +78,8 @@ def read_table(path: Path, label: str | None) -> Table:
     if twice:
         raise ValueError(f"{path.name} has more than one column named {', '.join(twice)}; rename them.")
     if label not in names:
-        hint = "; are its values separated by something else than commas?" if len(names) == 1 else ""
-        raise ValueError(f"label must name a column of {path.name}, got {label!r}; it has: {', '.join(names)}{hint}.")
+        hint = f" {COMMAS}" if len(names) == 1 else ""
+        raise ValueError(f"label must name a column of {path.name}, got {label!r}; it has: {_listed(names)}.{hint}")
     if label in nested:
         raise ValueError(f"label {label} of {path.name} must be numbers or words, got {nested[label]}; name another.")
     place = names.index(label)
@@ -104,8 +112,12 @@ def _read_npz(path: Path) -> Table:
         raise ValueError(damaged) from None
     except ValueError as problem:
         raise (problem if str(path) in str(problem) else ValueError(damaged)) from None
+    if not isinstance(X, np.ndarray) or not isinstance(y, np.ndarray):
+        raise ValueError(damaged)  # NumPy hands over as bytes what is no array
     if X.ndim != 2:
         raise ValueError(f"X in {path} must be a table of rows and columns, got shape {X.shape}.")
+    if y.shape != X.shape[:1]:
+        raise ValueError(f"y in {path} must have one label for each of the {len(X)} rows, got shape {y.shape}.")
     return Table(path.name, [str(column) for column in range(X.shape[1])], list(X.T), y)
 
 
@@ -118,7 +130,8 @@ def _read_csv(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, str]]:
     (_, names), *values = rows
     for line, row in values:
         if len(row) != len(names):
-            raise ValueError(f"{path} line {line} has {len(row)} values, the first has {len(names)}.")
+            hint = f" {COMMAS}" if len(names) == 1 else ""
+            raise ValueError(f"{path} line {line} has {len(row)} values, the first has {len(names)}.{hint}")
     columns = [np.asarray(column) for column in zip(*(row for _, row in values), strict=True)]
     return [name.strip() for name in names], columns, {}
 
@@ -130,44 +143,43 @@ def _read_parquet(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, st
     except ImportError:
         raise ValueError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
     try:
-        table = parquet.read_table(path)
+        table = parquet.ParquetFile(path).read()  # `read_table` would refuse two columns of one name, and not say so
     except ArrowException:
         raise ValueError(f"{path} cannot be read: it is not a Parquet file, or it is damaged.") from None
-    nested = {
-        field.name: str(field.type)
-        for field in table.schema
-        if types.is_nested(field.type) or types.is_binary(field.type) or types.is_large_binary(field.type)
-    }
-    columns = [
-        np.zeros(len(table)) if name in nested else np.asarray(table.column(index).to_numpy())
-        for index, name in enumerate(table.column_names)
-    ]
+    nested, columns = {}, []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)  # NumPy would be handed the words without their holes
+        plain = types.is_primitive(column.type) or types.is_decimal(column.type) or types.is_null(column.type)
+        if plain or str(column.type) in ("string", "large_string", "string_view"):
+            columns.append(np.asarray(column.to_numpy()))
+        else:
+            nested[name] = str(column.type)
+            columns.append(np.zeros(len(table)))
     return list(table.column_names), columns, nested
 
 
 def _encode(name: str, column: np.ndarray, file: str) -> np.ndarray:
     """A column as numbers [rows, 1], or, where it has words, as one-hot [rows, words]."""
-    missing = np.flatnonzero(is_missing(column))
-    if missing.size:
-        row = missing[0]
-        raise ValueError(f"column {name} of {file} has a missing value in row {row}{_cure(column[row])}.")
-    if column.dtype.kind in "biuf":
-        return column.astype(np.float64)[:, None]
-    if column.dtype.kind not in "OUST":
+    if column.dtype.kind not in "biufOUST":
         raise ValueError(
-            f"column {name} of {file} must be numbers or words, got {column.dtype}; drop it with drop={name}."
+            f"column {name} of {file} must be numbers or words, got {column.dtype}; drop it (drop={name})."
         )
+    numbers = _numbers(column)
+    if numbers is not None and np.isfinite(numbers).all():
+        return numbers[:, None]
+    for written in (column, numbers):
+        if written is not None:
+            _refuse_holes(name, written, file)
     words: Any = np.asarray([str(value).strip() for value in column])
     wrong = [row for row, word in enumerate(words) if _number(word) is None]
-    if not wrong:
-        return np.asarray([_number(word) for word in words], np.float64)[:, None]
     if 2 * len(wrong) < len(words):
         raise ValueError(f"column {name} of {file} has {str(words[wrong[0]])!r} among numbers, in row {wrong[0]}.")
     kinds, codes = np.unique(words, return_inverse=True)
     if len(kinds) > MOST_KINDS:
         raise ValueError(
             f"column {name} of {file} has {len(kinds)} different words, more than the {MOST_KINDS} that are taken for "
-            f"categories; set drop={name}, or encode it yourself."
+            f"categories; drop it (drop={name}), or encode it yourself."
         )
     return np.eye(len(kinds))[codes]
 
@@ -180,9 +192,21 @@ def _labels(column: np.ndarray, name: str, file: str) -> np.ndarray:
         raise ValueError(f"label {name} of {file} is missing in row {row}{_cure(column[row])}.")
     if column.dtype.kind in "biuf":
         return column
-    words = [str(value).strip() for value in column]
-    numbers = [_number(word) for word in words]
-    return np.asarray(words) if None in numbers else np.asarray(numbers, np.float64)
+    if column.dtype.kind == "U":
+        with suppress(ValueError, OverflowError):
+            return column.astype(np.int64)  # as floats, long numbers that differ in their ends would be one class
+    numbers = _numbers(column)
+    return np.asarray([str(value).strip() for value in column]) if numbers is None else numbers
+
+
+def _refuse_holes(name: str, column: np.ndarray, file: str) -> None:
+    missing = np.flatnonzero(is_missing(column))
+    if missing.size:
+        row = missing[0]
+        raise ValueError(f"column {name} of {file} has a missing value in row {row}{_cure(column[row])}.")
+    if column.dtype.kind == "f" and not np.isfinite(column).all():
+        row = np.flatnonzero(np.isinf(column))[0]
+        raise ValueError(f"column {name} of {file} must be finite, got {column[row]} in row {row}; fill or drop it.")
 
 
 def _cure(value: Any) -> str:
@@ -190,6 +214,20 @@ def _cure(value: Any) -> str:
     if isinstance(value, str) and value.strip():
         return f": {str(value)!r} is taken for nothing; fill it, drop the row, or write that word otherwise"
     return "; fill it, or drop the row"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:20]) + (", …" if len(names) > 20 else "") or "none"
+
+
+def _numbers(column: np.ndarray) -> np.ndarray | None:
+    """A column as numbers, if all of it is, also where they are written as words."""
+    try:
+        if column.dtype.kind in "biufU":
+            return column.astype(np.float64)  # words as `float` reads them, without a Python object for each
+        return np.asarray([float(str(value)) for value in column], np.float64)
+    except ValueError:
+        return None
 
 
 def _number(word: str) -> float | None:
