@@ -156,7 +156,12 @@ def test_what_a_sweep_cannot_use_is_told(command, tmp_path, arguments, message):
     assert message in " ".join(err.split())
 
 
-def test_table_1_is_written_where_it_is_asked_for(command, monkeypatch, tmp_path):
+def test_table_1_is_written_where_it_is_asked_for_and_one_damaged_set_spares_the_others(command, monkeypatch, tmp_path):
     with_data(tmp_path / "data", monkeypatch, 1)
-    assert command("reproduce", "table1", "--out", "here")[0] == 0
-    assert "| shuttle | 3 | 2 | 40 | 8, 7, 58000 |" in (tmp_path / "here" / "table1.md").read_text()
+    (tmp_path / "data" / "covertype.npz").write_bytes(b"junk")
+    code, _, err = command("reproduce", "table1", "--out", "here")
+    table = (tmp_path / "here" / "table1.md").read_text()
+    assert code == 0
+    assert "covertype.npz" in err
+    assert "| covertype | damaged |" in table
+    assert "| shuttle | 3 | 2 | 40 | 8, 7, 58000 |" in table

@@ -23,7 +23,7 @@ def data_list() -> None:
     """The data sets, and which are there."""
     from rich.table import Table
 
-    from neuralucb.problems.data import BUNDLED, SETS, data_path
+    from neuralucb.problems.data import ALIASES, BUNDLED, SETS, data_path
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for head in ("name", "rows", "features", "classes", "where"):
@@ -31,7 +31,8 @@ def data_list() -> None:
     for each in SETS.values():
         path = data_path(each.name)
         where = str(path) if path.exists() else f"not there: neuralucb data fetch {each.name}"
-        table.add_row(each.name, str(each.rows), str(each.features), str(each.classes), where)
+        also = "".join(f" ({alias})" for alias, name in ALIASES.items() if name == each.name)
+        table.add_row(each.name + also, str(each.rows), str(each.features), str(each.classes), where)
     for name in BUNDLED:
         table.add_row(name, "", "", "", "comes with scikit-learn")
     out.print(table)
@@ -91,10 +92,13 @@ def _count() -> list[list[str]]:
 
     rows = []
     for name in SETS:
+        counted = ["not there", "", ""]
         if data_path(name).exists():
-            table_of = load(name)
-            counted = [str(len(table_of.names)), str(len(np.unique(table_of.labels))), str(len(table_of.labels))]
-        else:
-            counted = ["not there", "", ""]
+            try:
+                table_of = load(name)
+                counted = [str(len(table_of.names)), str(len(np.unique(table_of.labels))), str(len(table_of.labels))]
+            except ValueError as problem:  # of one file: the others can be counted all the same
+                err.print(str(problem), style="red", soft_wrap=True)
+                counted = ["damaged", "", ""]
         rows.append([name, *counted, TABLE_1[name]])
     return rows
