@@ -64,6 +64,22 @@ def test_a_folder_removed_while_a_sweep_runs_is_not_made_again(tmp_path, monkeyp
     run_tiny(tmp_path / "out")
 
 
+def test_a_folder_that_cannot_be_written_from_the_start_is_not_called_removed(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"out could not be written \(Not a directory\); nothing was run"):
+        run_tiny(tmp_path / "file" / "out")
+
+
+def test_files_of_others_among_the_runs_are_refused(tmp_path):
+    run_tiny(tmp_path / "out")
+    other = tmp_path / "out" / "runs" / "zzz.parquet"
+    shutil.copy(min(other.parent.iterdir()), other)
+    with pytest.raises(
+        ValueError, match=r"runs/zzz.parquet: not of this sweep; move it elsewhere, then `neuralucb res"
+    ):
+        run_tiny(tmp_path / "out")
+
+
 def test_a_flipped_byte_is_damage_and_not_a_full_disk(tmp_path):
     run_tiny(tmp_path / "out")
     victim = min((tmp_path / "out" / "runs").iterdir())

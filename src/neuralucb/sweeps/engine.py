@@ -57,6 +57,7 @@ def prepare(sweep: Sweep, folder: Path, *, device: str, workers: int | None, eng
     store = Store(folder)
     lanes = store.lanes_for(sweep, GPU_LANES if gpu else CPU_LANES)
     batches = make_batches(sweep, lanes=lanes)
+    store.require_own(batches)
     store.require_data(digests_of(batches))
     left = store.missing(batches)
     count = 1 if gpu else min(workers or cores(), max(1, len(left)))
@@ -75,6 +76,12 @@ def run_sweep(job: Job, console: Console, *, address: str | None, command: str) 
     """Run what is missing, then write the report; returns it, and what failed. What is stored stays in any case."""
     try:
         job.store.open_for(job.sweep, job.lanes, digests_of(job.batches))
+    except OSError as problem:
+        raise ValueError(
+            f"{job.store.folder} could not be written ({problem.strerror or problem}); nothing was run. Make room, or "
+            "name another folder."
+        ) from None
+    try:
         with watching(job.left, console) as (watcher, tell):
             _run(job, tell, address)
         return write_report(job.store, command=command), watcher.failures
