@@ -16,12 +16,12 @@ import pytest
 from pyarrow import dataset, parquet
 
 from neuralucb import run
-from neuralucb.sweeps import spec
+from neuralucb.sweeps import selection, spec
 from neuralucb.sweeps.batches import Outcome, make_batches
 from neuralucb.sweeps.engine import prepare, run_sweep
 from neuralucb.sweeps.paper import FIGURES, SCALES, paper_sweep
 from neuralucb.sweeps.report import write_report
-from neuralucb.sweeps.selection import bootstrap, contests, difference, read_grids
+from neuralucb.sweeps.selection import band, bootstrap, contests, difference, read_grids
 from neuralucb.sweeps.spec import Part, Sweep, read_sweep
 from neuralucb.sweeps.store import SCHEMA, Store, as_table
 
@@ -328,6 +328,16 @@ def test_the_best_setting_both_ways_and_paired_differences(tmp_path):
     assert ours.honest.mean == 9
     paired = difference(theirs, ours)
     assert (paired.mean, paired.low, paired.high) == (10, 10, 10)  # paired: the seeds' own spread is gone
+
+
+def test_intervals_are_the_same_however_much_is_drawn_at_a_time(monkeypatch):
+    curves = np.random.default_rng(1).random((7, 5)).cumsum(axis=1)
+    at_once = bootstrap(curves[:, -1]), band(curves)
+    monkeypatch.setattr(selection, "DRAWN", 70)
+    assert bootstrap(curves[:, -1]) == at_once[0]
+    np.testing.assert_allclose(band(curves), at_once[1], rtol=1e-12)
+    draws = np.random.default_rng(0).integers(0, 7, (selection.BAND_RESAMPLES, 7))
+    np.testing.assert_allclose(band(curves), np.quantile(curves[draws].mean(axis=1), [0.025, 0.975], axis=0))
 
 
 def test_the_bootstrap_covers_the_mean_about_as_often_as_it_says():
