@@ -113,6 +113,8 @@ def test_a_sweep_is_read_from_toml(tmp_path):
         ("rounds = 30", 'schedule = ""', "line 3: schedule is wrong"),
         ("rounds = 30", "schedule = 0", "line 3: schedule is wrong: .*[^.][.]$"),
         ('name = "tiny"', f'name = "{"a" * 300}"', "line 2: name must be a word or two, at most 100 letters"),
+        ("seeds = 3", "seeds = 3\nseeds = 4", "is not TOML: .*line 5, .*in: seeds = 4[.]$"),
+        ("{ dim = 4 }", '{ noise = "#", dim = 0 }', "line 10: (dim|noise) is wrong"),
     ],
 )
 def test_a_bad_toml_names_line_and_key(tmp_path, old, new, message):

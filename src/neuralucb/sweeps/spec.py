@@ -70,7 +70,9 @@ def read_sweep(path: Path) -> Sweep:
     try:
         record = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        raise ValueError(f"{path} is not TOML: {problem}.") from None
+        place = re.search(r"at line (\d+)", str(problem))  # the key, which tomllib does not always name, stands there
+        line = text.split("\n")[int(place[1]) - 1].strip() if place else ""
+        raise ValueError(f"{path} is not TOML: {problem}{f', in: {line}' if line else ''}.") from None
     return _Reader(path, text).sweep(record)
 
 
@@ -217,7 +219,7 @@ class _Reader:
     def _line(self, key: str, index: int | None) -> int:
         """Where a key stands: in the index-th [[runs]], or for all of them; else where that [[runs]] begins."""
         seen, place, for_all = -1, None, None
-        for number, line in enumerate((line.split("#")[0] for line in self.lines), start=1):
+        for number, line in enumerate(map(_without_comment, self.lines), start=1):
             if re.match(r"\s*\[\[\s*runs\s*\]\]", line):
                 seen += 1
                 place = number if seen == index else place
@@ -226,6 +228,11 @@ class _Reader:
                     return number
                 for_all = number if seen == -1 else for_all
         return for_all or place or max(1, len(self.lines))
+
+
+def _without_comment(line: str) -> str:
+    """A line up to its #, if that does not stand in quotes."""
+    return re.sub(r"""("[^"]*"|'[^']*')|#.*""", r"\1", line)
 
 
 def _as_read(name: str, value: Any, algorithms: Sequence[str]) -> str:
