@@ -1,5 +1,6 @@
 """Sweeps: read, planned, run, stored, resumed, judged and shown."""
 
+import html
 import json
 import os
 import re
@@ -78,6 +79,12 @@ def test_a_sweep_is_read_from_toml(tmp_path):
     assert sweep.parts[0].grid == {"exploration": [0.01, 1.0]}
     assert sweep.parts[1].grid == {}  # uniform has no exploration
     assert Sweep.from_json(json.loads(json.dumps(sweep.as_json()))).as_json() == sweep.as_json()
+
+
+@pytest.mark.parametrize("sweep", [tiny(), paper_sweep("figure1", "smoke"), Sweep("odd", 9, (3, 1), tiny().parts)])
+def test_a_sweep_written_as_toml_is_read_as_itself(tmp_path, sweep):
+    (tmp_path / "a.toml").write_text(spec.as_toml(sweep))
+    assert read_sweep(tmp_path / "a.toml").as_json() == sweep.as_json()
 
 
 @pytest.mark.parametrize(
@@ -159,6 +166,7 @@ def test_a_sweep_gives_what_run_gives_and_its_report(tmp_path):
         np.testing.assert_allclose(final, alone.final_regret[seed], rtol=1e-5)
         np.testing.assert_allclose(curve, alone.regret[seed], rtol=1e-5)
     assert "9 of 9" in page
+    assert html.escape(spec.as_toml(tiny())) in page  # how to run it anew
     assert page.count("<svg") == 2
     assert not re.search(r"(src|href)=[\"']?http", page)  # nothing is fetched from elsewhere
     assert {path.suffix for path in (tmp_path / "out" / "figures").iterdir()} == {".svg", ".pdf", ".png"}

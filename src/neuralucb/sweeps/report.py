@@ -38,7 +38,7 @@ def write_report(store: Store, *, command: str) -> Path:
     table = best_table(decided)
     text = "\n".join("| " + " | ".join(row) + " |" for row in [table[0], ["---"] * len(table[0]), *table[1:]]) + "\n"
     write_whole(store.folder / "best.md", lambda part: part.write_text(text, encoding="utf-8"))
-    drawn = [Picture(title, words, figures / f"{name}.svg", name == "regret") for title, words, name in pictures]
+    drawn = [Picture(title, words, figures / f"{name}.svg") for title, words, name in pictures]
     there = int(sum((~np.isnan(grid.regret)).sum() for grid in grids))
     page = write_page(store, there, table, drawn, command)
     return write_whole(store.folder / "report.html", lambda part: part.write_text(page, encoding="utf-8"))
@@ -60,7 +60,8 @@ def best_table(decided: Sequence[Contest]) -> list[list[str]]:
         setting = ", ".join(f"{name} {number(value)}" for name, value in grid.settings[contest.best].items()) or "–"
         rows.append(
             [
-                grid.problem, grid.algorithm, in_words(contest.estimate), f"{contest.worst:.0f}",
+                grid.problem, grid.algorithm, in_words(contest.estimate),
+                in_words(Estimate(contest.worst, math.nan, math.nan)),
                 in_words(contest.honest), paired, setting, str(len(grid.settings)),
                 f"{int(grid.diverged.sum())} of {grid.regret.size}", str(contest.missing) if contest.missing else "–",
             ]
@@ -72,7 +73,7 @@ def in_words(estimate: Estimate, *, sign: bool = False) -> str:
     """A mean with its interval."""
     if math.isnan(estimate.mean):
         return "–"
-    form = "+.0f" if sign else ".0f"
+    form = ("+" if sign else "") + (".0f" if abs(estimate.mean) >= 100 else ".1f")
     if math.isnan(estimate.low):
         return f"{estimate.mean:{form}}"
     return f"{estimate.mean:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"

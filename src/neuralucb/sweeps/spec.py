@@ -1,6 +1,7 @@
 """A sweep as plain data: what to run, read from TOML or made for the paper's figures."""
 
 import itertools
+import json
 import math
 import re
 import tomllib
@@ -15,7 +16,7 @@ from neuralucb.experiments.points import find_bundle, read_point
 from neuralucb.problems import find_problem
 from neuralucb.schedules import read_schedule
 
-__all__ = ["Part", "Sweep", "paper_grid", "read_sweep"]
+__all__ = ["Part", "Sweep", "as_toml", "paper_grid", "read_sweep"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,26 @@ def read_sweep(path: Path) -> Sweep:
         line = text.split("\n")[int(place[1]) - 1].strip() if place else ""
         raise ValueError(f"{path} is not TOML: {problem}{f', in: {line}' if line else ''}.") from None
     return _Reader(path, text).sweep(record)
+
+
+def as_toml(sweep: Sweep) -> str:
+    """The file from which `read_sweep` makes this sweep; numbers and words are written alike in JSON and TOML."""
+    numbered = sweep.seeds == tuple(range(len(sweep.seeds)))
+    lines = [f"name = {_toml(sweep.name)}", f"rounds = {sweep.rounds}"]
+    lines.append(f"seeds = {len(sweep.seeds) if numbered else _toml(list(sweep.seeds))}")
+    for part in sweep.parts:
+        lines += ["", "[[runs]]", f"algorithms = {_toml([part.algorithm])}", f"problems = {_toml([part.problem])}"]
+        for key in ("grid", "settings", "preset", "schedule"):
+            value = getattr(part, key)
+            if value:
+                lines.append(f"{key} = {_toml(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)
 
 
 WHOLE = {"name", "rounds", "seeds", "preset", "schedule", "runs"}
