@@ -137,7 +137,8 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; mar
 dt { color: #555; } dd { margin: 0; overflow-wrap: anywhere; }
 figure { margin: 0; overflow-x: auto; } figure svg { max-width: 100%; height: auto; }
 @media (max-width: 60rem) { figure svg { min-width: calc(.7 * var(--drawn)); } } /* scrolled, rather than tiny words */
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+.wide { overflow-x: auto; } table { min-width: 70rem; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .3rem .7rem .3rem 0; border-bottom: 1px solid #e4e4e4; vertical-align: top; }
 td { white-space: nowrap; } td:nth-child(7) { white-space: normal; min-width: 14rem; }
 pre { background: #f4f4f4; padding: .6rem; overflow-x: auto; } li { overflow-wrap: anywhere; }
