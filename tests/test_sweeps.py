@@ -17,7 +17,7 @@ import pytest
 from pyarrow import dataset, parquet
 
 from neuralucb import run
-from neuralucb.sweeps import selection, spec
+from neuralucb.sweeps import engine, local, selection, spec
 from neuralucb.sweeps.batches import Outcome, make_batches
 from neuralucb.sweeps.engine import prepare, run_sweep
 from neuralucb.sweeps.paper import FIGURES, SCALES, paper_sweep
@@ -54,9 +54,12 @@ class Nobody:
         pass
 
 
-def run_tiny(folder, sweep=None, workers=1):
-    job = prepare(sweep or tiny(), folder, device="cpu", workers=workers, engine="local")
-    report, _ = run_sweep(job, Nobody(), address=None, command="neuralucb resume here")
+def run_tiny(folder, sweep=None):
+    """A sweep in this process: a new one would take seconds to start."""
+    job = prepare(sweep or tiny(), folder, device="cpu", workers=1, engine="local")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "run_in_processes", lambda *arguments, workers: local.run_here(*arguments))
+        report, _ = run_sweep(job, Nobody(), address=None, command="neuralucb resume here")
     return report
 
 
@@ -155,6 +158,14 @@ def test_batches_hold_every_run_once_and_are_named_by_what_they_hold():
     assert [batch.name for batch in cut] == [batch.name for batch in make_batches(tiny(), lanes=4)]
     assert {b.name for b in make_batches(tiny(rounds=31), lanes=4)}.isdisjoint(b.name for b in cut)
     assert [batch.algorithm for batch in cut[:2]] == ["lin-ucb", "uniform"]  # one of each shape first
+
+
+@pytest.mark.parametrize(
+    ("runs", "lanes"), [(2, 20), (10, 20), (20, 10), (30, 15), (53, 20), (60, 15), (120, 20), (648, 18)]
+)
+def test_batches_are_even_in_number_where_they_can_be_so_that_two_processes_end_together(runs, lanes):
+    sweep = Sweep("even", 30, tuple(range(runs)), (Part("uniform", "h1"),))
+    assert engine._cpu_lanes(sweep) == lanes
 
 
 def test_a_sweep_gives_what_run_gives_and_its_report(tmp_path):

@@ -139,10 +139,24 @@ def test_a_worker_whose_parent_was_killed_ends_quietly(tmp_path, monkeypatch):
         def recv(self):
             raise ConnectionResetError
 
-    for name in ("keep_compiled", "_die_with"):  # what would last beyond this test
+    for name in ("keep_compiled", "_die_with", "_start_with_one_thread"):  # what would last beyond this test
         monkeypatch.setattr(local, name, lambda *_: None)
-    monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None, raising=False)
     local._work(Broken(), 0, Store(tmp_path), os.getppid())
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores are the system's affair here")
+def test_a_worker_computes_with_one_thread_on_any_core():
+    code = """
+import os, pathlib
+from neuralucb.sweeps.local import _start_with_one_thread
+before = os.sched_getaffinity(0)
+_start_with_one_thread()
+threads = [pathlib.Path(f"/proc/self/task/{each}") for each in os.listdir("/proc/self/task")]
+assert all(os.sched_getaffinity(int(thread.name)) == before for thread in threads)
+print(sum("XLAEigen" in (thread / "comm").read_text() for thread in threads))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ended.stdout.strip() == "1"
 
 
 def test_a_worker_does_not_see_ctrl_c():

@@ -152,7 +152,7 @@ _kept: dict[str, Program] = {}
 
 
 def _program(batch: Batch, lanes: Lanes) -> tuple[Program, float]:
-    """The batch's program, and the seconds that compiling it took now. One thread: a process has one core."""
+    """The batch's program, and the seconds that compiling it took now. One thread, as its process has."""
     if batch.shape in _kept:
         return _kept[batch.shape], 0.0
     _kept.clear()

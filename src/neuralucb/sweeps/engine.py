@@ -19,7 +19,7 @@ from neuralucb.sweeps.watching import watching
 
 __all__ = ["Job", "prepare", "run_sweep"]
 
-CPU_LANES, GPU_LANES = 20, 5_000
+FEW_LANES, CPU_LANES, GPU_LANES = 10, 20, 5_000
 """Runs of a batch: on a CPU few, since a batch is what a lost process costs; on a GPU as many as there are."""
 
 
@@ -55,7 +55,7 @@ def prepare(sweep: Sweep, folder: Path, *, device: str, workers: int | None, eng
     if device == "gpu" and not gpu:
         raise ValueError("device must be cpu or auto here: JAX sees no GPU (is jax[cuda13] installed?).")
     store = Store(folder)
-    lanes = store.lanes_for(sweep, GPU_LANES if gpu else CPU_LANES)
+    lanes = store.lanes_for(sweep, GPU_LANES if gpu else _cpu_lanes(sweep))
     batches = make_batches(sweep, lanes=lanes)
     store.require_own(batches)
     store.require_data(digests_of(batches))
@@ -105,11 +105,22 @@ def _run(job: Job, tell: Listener, address: str | None) -> None:
         from neuralucb.sweeps.cluster import run_on_cluster
 
         run_on_cluster(job.left, job.store, tell, address=address, gpu=job.gpu)
-    elif job.gpu or job.workers == 1:
+    elif job.gpu:
         keep_compiled()
         run_here(job.left, job.store, tell)
-    else:
+    else:  # also for one: in this process JAX would take every core
         run_in_processes(job.left, job.store, tell, workers=job.workers)
+
+
+def _cpu_lanes(sweep: Sweep) -> int:
+    """Runs of a batch with which the largest grid is an even number of equal batches, so that processes end together.
+
+    How many processes there are must not matter: another cut could round other last digits.
+    """
+    runs = max(part.runs for part in sweep.parts) * len(sweep.seeds)
+    fewest = 2 * -(-runs // (2 * CPU_LANES))
+    even = (batches for batches in range(fewest, runs // FEW_LANES + 1, 2) if runs % batches == 0)
+    return next((runs // batches for batches in even), CPU_LANES)
 
 
 def _processes(count: int) -> str:

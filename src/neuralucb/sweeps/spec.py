@@ -31,6 +31,11 @@ class Part:
     preset: str | None = None
     schedule: str | None = None
 
+    @property
+    def runs(self) -> int:
+        """How many runs it has for a seed."""
+        return math.prod(len(values) for values in self.grid.values())
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -44,7 +49,7 @@ class Sweep:
     @property
     def runs(self) -> int:
         """How many runs it has."""
-        return len(self.seeds) * sum(math.prod(len(values) for values in part.grid.values()) for part in self.parts)
+        return len(self.seeds) * sum(part.runs for part in self.parts)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, for a file."""
