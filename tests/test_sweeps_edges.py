@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from neuralucb import memory
-from neuralucb.sweeps import batches, engine, local
+from neuralucb.sweeps import batches, engine, local, store
 from neuralucb.sweeps.batches import make_batches
 from neuralucb.sweeps.engine import prepare
 from neuralucb.sweeps.spec import Part, Sweep, read_sweep
@@ -87,6 +87,29 @@ def test_a_flipped_byte_is_damage_and_not_a_full_disk(tmp_path):
     victim.write_bytes(content[:40] + bytes([content[40] ^ 255]) + content[41:])  # in a page: the footer is sound
     with pytest.raises(ValueError, match=f"{victim.name} is damaged; delete it, then `neuralucb resume"):
         run_tiny(tmp_path / "out")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git here")
+def test_the_commit_is_that_of_our_own_checkout(tmp_path, monkeypatch):
+    file = tmp_path / "store.py"
+    file.touch()
+    identity = ["-c", "user.name=x", "-c", "user.email=x@x"]
+
+    def git(*arguments):
+        subprocess.run(["git", "-C", tmp_path, *identity, *arguments], check=True, capture_output=True)
+
+    def commit():
+        return store._commit.__wrapped__()
+
+    monkeypatch.setattr(store, "__file__", str(file))
+    git("init")
+    git("commit", "--allow-empty", "-m", "another project")
+    assert commit() == ""  # installed below its checkout, and none of its files
+    git("add", "store.py")
+    git("commit", "-m", "ours")
+    assert len(commit()) == 40
+    file.write_text("changed")
+    assert commit().endswith("-dirty")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"reason": "none"}'])

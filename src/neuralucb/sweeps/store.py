@@ -258,9 +258,16 @@ def as_table(batch: Batch, outcome: Outcome) -> pa.Table:
 
 @lru_cache(maxsize=1)
 def _commit() -> str:
-    """The commit of a checkout that the package runs from; empty where there is none."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    """The commit of a checkout that the package runs from, `-dirty` if it was changed since; empty where there is none.
+
+    A package installed somewhere below another project's checkout is none of that project's files.
+    """
+    git = ["git", "-C", str(Path(__file__).parent)]
+    known = [*git, "ls-files", "--error-unmatch", Path(__file__).name]
+    named = [*git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
+        for command in (known, named):
+            said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
+    return said
