@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from neuralucb import memory
-from neuralucb.sweeps import batches, engine, local, store
+from neuralucb.sweeps import batches, engine, estimates, local, store
 from neuralucb.sweeps.batches import make_batches
 from neuralucb.sweeps.engine import prepare
 from neuralucb.sweeps.spec import Part, Sweep, read_sweep
@@ -144,6 +144,20 @@ def test_a_sweep_that_does_not_fit_into_memory_is_refused_before_it_begins(tmp_p
     with pytest.raises(ValueError, match="tiny, about .* GB in each of 2 processes, needs .* are free; take fewer"):
         prepare(tiny(), tmp_path / "out", device="cpu", workers=2, engine="local")
     prepare(tiny(), tmp_path / "out", device="cpu", workers=2, engine="ray")
+
+
+def test_the_memory_of_a_worker_counts_its_process_and_its_data(tmp_path, monkeypatch):
+    with_data(tmp_path / "data", monkeypatch, 1)
+    costs = [
+        prepare(
+            Sweep("x", 20, (0,), (Part("uniform", name),)), tmp_path / name, device="cpu", workers=1, engine="local"
+        )
+        for name in ("h1", "shuttle", "digits")
+    ]
+    small, given, larger = (job.cost.bytes - estimates.PROCESS for job in costs)
+    assert 0 <= small < 10_000
+    assert 8 * 40 * 3 * 4 <= given < larger
+    assert larger >= 8 * 1797 * 64 * 4
 
 
 def test_ctrl_c_says_how_to_go_on(command, monkeypatch, tmp_path):
