@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuralucb.algorithms import ALGORITHMS
-from neuralucb.experiments.figures import DASHES, SCALE, Curve, draw_regret, style_of
+from neuralucb.experiments.figures import CROWD, DASHES, SCALE, Curve, draw_regret, style_of
 
 
 def curve(algorithm, problem):
@@ -27,3 +27,13 @@ def test_every_algorithm_has_a_pattern_of_its_own():
 def test_a_name_with_dollars_is_no_formula(tmp_path, name):
     draw_regret([[curve("lin-ucb", name)]], [tmp_path / "a.svg"])
     assert name in (tmp_path / "a.svg").read_text()
+
+
+def test_a_common_legend_names_an_algorithm_once_and_counts_all_its_diverged_runs(tmp_path):
+    names = list(ALGORITHMS)[: CROWD + 1]
+    panels = [[curve(name, problem) for name in names] for problem in ("h1", "h2")]
+    panels[1][0] = panels[1][0]._replace(diverged=1)
+    draw_regret(panels, [tmp_path / "a.svg"])
+    text = (tmp_path / "a.svg").read_text()
+    assert text.count(f">{names[0]} (1 of 4 diverged)<") == 1
+    assert f">{names[0]}<" not in text

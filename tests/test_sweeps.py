@@ -1,5 +1,6 @@
 """Sweeps: read, planned, run, stored, resumed, judged and shown."""
 
+import html
 import json
 import os
 import re
@@ -16,12 +17,12 @@ import pytest
 from pyarrow import dataset, parquet
 
 from neuralucb import run
-from neuralucb.sweeps import spec
+from neuralucb.sweeps import engine, local, selection, spec
 from neuralucb.sweeps.batches import Outcome, make_batches
 from neuralucb.sweeps.engine import prepare, run_sweep
 from neuralucb.sweeps.paper import FIGURES, SCALES, paper_sweep
 from neuralucb.sweeps.report import write_report
-from neuralucb.sweeps.selection import bootstrap, contests, difference, read_grids
+from neuralucb.sweeps.selection import band, bootstrap, contests, difference, read_grids
 from neuralucb.sweeps.spec import Part, Sweep, read_sweep
 from neuralucb.sweeps.store import SCHEMA, Store, as_table
 
@@ -53,9 +54,12 @@ class Nobody:
         pass
 
 
-def run_tiny(folder, sweep=None, workers=1):
-    job = prepare(sweep or tiny(), folder, device="cpu", workers=workers, engine="local")
-    report, _ = run_sweep(job, Nobody(), address=None, command="neuralucb resume here")
+def run_tiny(folder, sweep=None):
+    """A sweep in this process: a new one would take seconds to start."""
+    job = prepare(sweep or tiny(), folder, device="cpu", workers=1, engine="local")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "run_in_processes", lambda *arguments, workers: local.run_here(*arguments))
+        report, _ = run_sweep(job, Nobody(), address=None, command="neuralucb resume here")
     return report
 
 
@@ -78,6 +82,12 @@ def test_a_sweep_is_read_from_toml(tmp_path):
     assert sweep.parts[0].grid == {"exploration": [0.01, 1.0]}
     assert sweep.parts[1].grid == {}  # uniform has no exploration
     assert Sweep.from_json(json.loads(json.dumps(sweep.as_json()))).as_json() == sweep.as_json()
+
+
+@pytest.mark.parametrize("sweep", [tiny(), paper_sweep("figure1", "smoke"), Sweep("odd", 9, (3, 1), tiny().parts)])
+def test_a_sweep_written_as_toml_is_read_as_itself(tmp_path, sweep):
+    (tmp_path / "a.toml").write_text(spec.as_toml(sweep))
+    assert read_sweep(tmp_path / "a.toml").as_json() == sweep.as_json()
 
 
 @pytest.mark.parametrize(
@@ -113,6 +123,8 @@ def test_a_sweep_is_read_from_toml(tmp_path):
         ("rounds = 30", 'schedule = ""', "line 3: schedule is wrong"),
         ("rounds = 30", "schedule = 0", "line 3: schedule is wrong: .*[^.][.]$"),
         ('name = "tiny"', f'name = "{"a" * 300}"', "line 2: name must be a word or two, at most 100 letters"),
+        ("seeds = 3", "seeds = 3\nseeds = 4", "is not TOML: .*line 5, .*in: seeds = 4[.]$"),
+        ("{ dim = 4 }", '{ noise = "#", dim = 0 }', "line 10: (dim|noise) is wrong"),
     ],
 )
 def test_a_bad_toml_names_line_and_key(tmp_path, old, new, message):
@@ -148,6 +160,14 @@ def test_batches_hold_every_run_once_and_are_named_by_what_they_hold():
     assert [batch.algorithm for batch in cut[:2]] == ["lin-ucb", "uniform"]  # one of each shape first
 
 
+@pytest.mark.parametrize(
+    ("runs", "lanes"), [(2, 20), (10, 20), (20, 10), (30, 15), (53, 20), (60, 15), (120, 20), (648, 18)]
+)
+def test_batches_are_even_in_number_where_they_can_be_so_that_two_processes_end_together(runs, lanes):
+    sweep = Sweep("even", 30, tuple(range(runs)), (Part("uniform", "h1"),))
+    assert engine._cpu_lanes(sweep) == lanes
+
+
 def test_a_sweep_gives_what_run_gives_and_its_report(tmp_path):
     page = run_tiny(tmp_path / "out").read_text()
     alone = run("lin-ucb", "h1", rounds=30, seeds=3, dim=4, exploration=0.01)
@@ -157,6 +177,7 @@ def test_a_sweep_gives_what_run_gives_and_its_report(tmp_path):
         np.testing.assert_allclose(final, alone.final_regret[seed], rtol=1e-5)
         np.testing.assert_allclose(curve, alone.regret[seed], rtol=1e-5)
     assert "9 of 9" in page
+    assert html.escape(spec.as_toml(tiny())) in page  # how to run it anew
     assert page.count("<svg") == 2
     assert not re.search(r"(src|href)=[\"']?http", page)  # nothing is fetched from elsewhere
     assert {path.suffix for path in (tmp_path / "out" / "figures").iterdir()} == {".svg", ".pdf", ".png"}
@@ -355,6 +376,16 @@ def test_the_best_setting_both_ways_and_paired_differences(tmp_path):
     assert ours.honest.mean == 9
     paired = difference(theirs, ours)
     assert (paired.mean, paired.low, paired.high) == (10, 10, 10)  # paired: the seeds' own spread is gone
+
+
+def test_intervals_are_the_same_however_much_is_drawn_at_a_time(monkeypatch):
+    curves = np.random.default_rng(1).random((7, 5)).cumsum(axis=1)
+    at_once = bootstrap(curves[:, -1]), band(curves)
+    monkeypatch.setattr(selection, "DRAWN", 70)
+    assert bootstrap(curves[:, -1]) == at_once[0]
+    np.testing.assert_allclose(band(curves), at_once[1], rtol=1e-12)
+    draws = np.random.default_rng(0).integers(0, 7, (selection.BAND_RESAMPLES, 7))
+    np.testing.assert_allclose(band(curves), np.quantile(curves[draws].mean(axis=1), [0.025, 0.975], axis=0))
 
 
 def test_the_bootstrap_covers_the_mean_about_as_often_as_it_says():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from neuralucb import memory
-from neuralucb.sweeps import batches, engine, local
+from neuralucb.sweeps import batches, engine, estimates, local, store
 from neuralucb.sweeps.batches import make_batches
 from neuralucb.sweeps.engine import prepare
 from neuralucb.sweeps.spec import Part, Sweep, read_sweep
@@ -64,6 +64,22 @@ def test_a_folder_removed_while_a_sweep_runs_is_not_made_again(tmp_path, monkeyp
     run_tiny(tmp_path / "out")
 
 
+def test_a_folder_that_cannot_be_written_from_the_start_is_not_called_removed(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"out could not be written \(Not a directory\); nothing was run"):
+        run_tiny(tmp_path / "file" / "out")
+
+
+def test_files_of_others_among_the_runs_are_refused(tmp_path):
+    run_tiny(tmp_path / "out")
+    other = tmp_path / "out" / "runs" / "zzz.parquet"
+    shutil.copy(min(other.parent.iterdir()), other)
+    with pytest.raises(
+        ValueError, match=r"runs/zzz.parquet: not of this sweep; move it elsewhere, then `neuralucb res"
+    ):
+        run_tiny(tmp_path / "out")
+
+
 def test_a_flipped_byte_is_damage_and_not_a_full_disk(tmp_path):
     run_tiny(tmp_path / "out")
     victim = min((tmp_path / "out" / "runs").iterdir())
@@ -71,6 +87,29 @@ def test_a_flipped_byte_is_damage_and_not_a_full_disk(tmp_path):
     victim.write_bytes(content[:40] + bytes([content[40] ^ 255]) + content[41:])  # in a page: the footer is sound
     with pytest.raises(ValueError, match=f"{victim.name} is damaged; delete it, then `neuralucb resume"):
         run_tiny(tmp_path / "out")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git here")
+def test_the_commit_is_that_of_our_own_checkout(tmp_path, monkeypatch):
+    file = tmp_path / "store.py"
+    file.touch()
+    identity = ["-c", "user.name=x", "-c", "user.email=x@x"]
+
+    def git(*arguments):
+        subprocess.run(["git", "-C", tmp_path, *identity, *arguments], check=True, capture_output=True)
+
+    def commit():
+        return store._commit.__wrapped__()
+
+    monkeypatch.setattr(store, "__file__", str(file))
+    git("init")
+    git("commit", "--allow-empty", "-m", "another project")
+    assert commit() == ""  # installed below its checkout, and none of its files
+    git("add", "store.py")
+    git("commit", "-m", "ours")
+    assert len(commit()) == 40
+    file.write_text("changed")
+    assert commit().endswith("-dirty")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"reason": "none"}'])
@@ -107,6 +146,20 @@ def test_a_sweep_that_does_not_fit_into_memory_is_refused_before_it_begins(tmp_p
     prepare(tiny(), tmp_path / "out", device="cpu", workers=2, engine="ray")
 
 
+def test_the_memory_of_a_worker_counts_its_process_and_its_data(tmp_path, monkeypatch):
+    with_data(tmp_path / "data", monkeypatch, 1)
+    costs = [
+        prepare(
+            Sweep("x", 20, (0,), (Part("uniform", name),)), tmp_path / name, device="cpu", workers=1, engine="local"
+        )
+        for name in ("h1", "shuttle", "digits")
+    ]
+    small, given, larger = (job.cost.bytes - estimates.PROCESS for job in costs)
+    assert 0 <= small < 10_000
+    assert 8 * 40 * 3 * 4 <= given < larger
+    assert larger >= 8 * 1797 * 64 * 4
+
+
 def test_ctrl_c_says_how_to_go_on(command, monkeypatch, tmp_path):
     def stopped(*_, **__):
         raise KeyboardInterrupt
@@ -123,10 +176,24 @@ def test_a_worker_whose_parent_was_killed_ends_quietly(tmp_path, monkeypatch):
         def recv(self):
             raise ConnectionResetError
 
-    for name in ("keep_compiled", "_die_with"):  # what would last beyond this test
+    for name in ("keep_compiled", "_die_with", "_start_with_one_thread"):  # what would last beyond this test
         monkeypatch.setattr(local, name, lambda *_: None)
-    monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None, raising=False)
     local._work(Broken(), 0, Store(tmp_path), os.getppid())
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores are the system's affair here")
+def test_a_worker_computes_with_one_thread_on_any_core():
+    code = """
+import os, pathlib
+from neuralucb.sweeps.local import _start_with_one_thread
+before = os.sched_getaffinity(0)
+_start_with_one_thread()
+threads = [pathlib.Path(f"/proc/self/task/{each}") for each in os.listdir("/proc/self/task")]
+assert all(os.sched_getaffinity(int(thread.name)) == before for thread in threads)
+print(sum("XLAEigen" in (thread / "comm").read_text() for thread in threads))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ended.stdout.strip() == "1"
 
 
 def test_a_worker_does_not_see_ctrl_c():

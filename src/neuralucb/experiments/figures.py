@@ -1,6 +1,6 @@
 """Figures: cumulative regret over rounds, mean and 95 % band. Colour-blind safe, and legible in grey by line style."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,8 +65,10 @@ def draw_regret(panels: Sequence[Sequence[Curve]], paths: Sequence[Path], *, col
     crowded = len(drawn) > CROWD
     across = min(columns, len(panels))
     figure, axes = new_figure(len(panels), across, width=4.6, height=3.9, margin=2.4 if crowded else 0.4)
+    everywhere = _labels([curve for curves in panels for curve in curves])
     for axis, curves in zip(axes, panels, strict=True):
-        _panel(axis, curves, names, shade=0.08 if crowded else 0.18)
+        labels = everywhere if crowded else _labels(curves)  # one legend for all panels, or each its own
+        _panel(axis, curves, names, labels, shade=0.08 if crowded else 0.18)
         if not crowded:
             axis.legend(frameon=False, fontsize=9, loc="upper left", handlelength=HANDLE)
     if crowded:
@@ -115,12 +117,23 @@ def tidy(axis: Any) -> None:
         axis.spines[side].set_visible(False)
 
 
-def _panel(axis: Any, curves: Sequence[Curve], names: Sequence[str], *, shade: float) -> None:
+def _labels(curves: Sequence[Curve]) -> dict[str, str]:
+    """What a legend calls each algorithm: its name, and how many of its runs diverged."""
+    labels = {}
+    for name in dict.fromkeys(curve.algorithm for curve in curves):
+        mine = [curve for curve in curves if curve.algorithm == name]
+        diverged, seeds = sum(curve.diverged for curve in mine), sum(len(curve.regret) for curve in mine)
+        labels[name] = name + (f" ({diverged} of {seeds} diverged)" if diverged else "")
+    return labels
+
+
+def _panel(
+    axis: Any, curves: Sequence[Curve], names: Sequence[str], labels: Mapping[str, str], *, shade: float
+) -> None:
     for curve in curves:
-        seeds = len(curve.regret)
-        label = curve.algorithm + (f" ({curve.diverged} of {seeds} diverged)" if curve.diverged else "")
         colour, dash = SCALE.get(curve.algorithm) or style_of(names.index(curve.algorithm))
-        axis.plot(curve.rounds, curve.regret.mean(axis=0), color=colour, linestyle=dash, label=label)
+        mean = curve.regret.mean(axis=0)
+        axis.plot(curve.rounds, mean, color=colour, linestyle=dash, label=labels[curve.algorithm])
         if curve.band is not None:
             axis.fill_between(curve.rounds, *curve.band, color=colour, alpha=shade, linewidth=0)
     seeds = len(curves[0].regret)

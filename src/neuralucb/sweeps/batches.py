@@ -166,7 +166,7 @@ def _program(batch: Batch) -> Program:
 
 
 def _compile(batch: Batch) -> Program:
-    """One thread: a process has one core."""
+    """One thread, as its process has."""
     world = find_problem(batch.problem).make(**batch.world)
     if world.digest != batch.digest:
         raise ValueError(

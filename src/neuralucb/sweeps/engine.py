@@ -19,7 +19,7 @@ from neuralucb.sweeps.watching import watching
 
 __all__ = ["Job", "prepare", "run_sweep"]
 
-CPU_LANES, GPU_LANES = 20, 5_000
+FEW_LANES, CPU_LANES, GPU_LANES = 10, 20, 5_000
 """Runs of a batch: on a CPU few, since a batch is what a lost process costs; on a GPU as many as there are."""
 
 COMPILED_AHEAD = 4
@@ -58,8 +58,9 @@ def prepare(sweep: Sweep, folder: Path, *, device: str, workers: int | None, eng
     if device == "gpu" and not gpu:
         raise ValueError("device must be cpu or auto here: JAX sees no GPU (is jax[cuda13] installed?).")
     store = Store(folder)
-    lanes = store.lanes_for(sweep, GPU_LANES if gpu else CPU_LANES)
+    lanes = store.lanes_for(sweep, GPU_LANES if gpu else _cpu_lanes(sweep))
     batches = make_batches(sweep, lanes=lanes)
+    store.require_own(batches)
     store.require_data(digests_of(batches))
     left = store.missing(batches)
     count = 1 if gpu else min(workers or cores(), max(1, len(left)))
@@ -78,6 +79,12 @@ def run_sweep(job: Job, console: Console, *, address: str | None, command: str) 
     """Run what is missing, then write the report; returns it, and what failed. What is stored stays in any case."""
     try:
         job.store.open_for(job.sweep, job.lanes, digests_of(job.batches))
+    except OSError as problem:
+        raise ValueError(
+            f"{job.store.folder} could not be written ({problem.strerror or problem}); nothing was run. Make room, or "
+            "name another folder."
+        ) from None
+    try:
         with watching(job.left, console) as (watcher, tell):
             _run(job, tell, address)
         return write_report(job.store, command=command), watcher.failures
@@ -101,11 +108,22 @@ def _run(job: Job, tell: Listener, address: str | None) -> None:
         from neuralucb.sweeps.cluster import run_on_cluster
 
         run_on_cluster(job.left, job.store, tell, address=address, gpu=job.gpu)
-    elif job.gpu or job.workers == 1:
+    elif job.gpu:
         keep_compiled()
-        run_here(job.left, job.store, tell, ahead=COMPILED_AHEAD if job.gpu else 0)
-    else:
+        run_here(job.left, job.store, tell, ahead=COMPILED_AHEAD)
+    else:  # also for one: in this process JAX would take every core
         run_in_processes(job.left, job.store, tell, workers=job.workers)
+
+
+def _cpu_lanes(sweep: Sweep) -> int:
+    """Runs of a batch with which the largest grid is an even number of equal batches, so that processes end together.
+
+    How many processes there are must not matter: another cut could round other last digits.
+    """
+    runs = max(part.runs for part in sweep.parts) * len(sweep.seeds)
+    fewest = 2 * -(-runs // (2 * CPU_LANES))
+    even = (batches for batches in range(fewest, runs // FEW_LANES + 1, 2) if runs % batches == 0)
+    return next((runs // batches for batches in even), CPU_LANES)
 
 
 def _processes(count: int) -> str:

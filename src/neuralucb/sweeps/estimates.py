@@ -21,13 +21,16 @@ STEP, ARITHMETIC = 2e-6, 40e9
 GPU_ROUND, GPU_STEP, GPU_ARITHMETIC = 100e-6, 25e-6, 12e12
 """A GPU plays all lanes at once: a round or a step costs so much in any case, and their arithmetic together."""
 
+PROCESS, LOADING = 500_000_000, 8
+"""Bytes of a process that has compiled; and its peak while a data set is read and scaled, in sizes of the result."""
+
 
 class Cost(NamedTuple):
     """What a sweep asks for."""
 
     seconds: float
     bytes: int
-    """of a worker"""
+    """of a worker: its process; of a GPU: what the lanes need there"""
 
 
 def estimate(batches: Sequence[Batch], *, workers: int, gpu: bool) -> Cost:
@@ -63,4 +66,5 @@ def _lane(batch: Batch, gpu: bool) -> tuple[float, int]:
         step = STEP * settings.get("networks", 1) + operations / ARITHMETIC
         seconds = batch.rounds * (ROUND + 3 * size / BANDWIDTH) + steps * step
     history = batch.rounds * (problem.dim + 1) * 4
-    return seconds, size + history
+    data = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(problem.data))
+    return seconds, size + history + (0 if gpu else PROCESS + LOADING * data)

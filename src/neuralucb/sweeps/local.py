@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
@@ -58,9 +58,9 @@ def run_here(batches: Sequence[Batch], store: Store, tell: Listener, *, ahead: i
 
 
 def run_in_processes(batches: Sequence[Batch], store: Store, tell: Listener, *, workers: int) -> None:
-    """Batches over processes, one core each. A process that dies costs its batch, which is tried once more."""
+    """Batches over processes, one thread each. A process that dies costs its batch, which is tried once more."""
     left, tries = list(batches), {batch.name: 0 for batch in batches}
-    team = [_Worker(place, store) for place in range(workers)]
+    team = [_Worker(place, store) for place in range(min(workers, len(left)))]
     try:
         while left or any(worker.batch for worker in team):
             for worker in team:
@@ -141,11 +141,9 @@ def _again(batch: Batch, tries: int, place: int, store: Store, tell: Listener) -
 
 def _work(pipe: Connection, place: int, store: Store, parent: int) -> None:
     """In a worker process: batches from the pipe, events into it, None after each batch."""
-    if hasattr(os, "sched_setaffinity"):
-        mine = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {mine[place % len(mine)]})
     jax.config.update("jax_platforms", "cpu")
     keep_compiled()
+    _start_with_one_thread()
     threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
     try:
         while True:
@@ -158,6 +156,21 @@ def _work(pipe: Connection, place: int, store: Store, parent: int) -> None:
             pipe.send(None)
     except (EOFError, OSError):  # nobody is there any more
         return
+
+
+def _start_with_one_thread() -> None:
+    """Start JAX while there is one core for it: its pools, sized now, then have one thread each.
+
+    Afterwards the system may choose the core again: two commands that both take the first would halve each other.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    all_of_them = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(all_of_them)})
+    jax.jit(lambda number: number + 1)(0)  # the pool that compiles is made by the first compilation
+    for thread in os.listdir("/proc/self/task"):
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            os.sched_setaffinity(int(thread), all_of_them)
 
 
 @contextmanager

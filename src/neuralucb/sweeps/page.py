@@ -1,13 +1,18 @@
 """The page of a report: one self-contained HTML file, for a wide screen and for a phone."""
 
 import html
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from neuralucb.sweeps.spec import Sweep, as_toml
 from neuralucb.sweeps.store import Store
 
 __all__ = ["Picture", "number", "write_page"]
+
+FEW_SEEDS = 20
+"""Up to so many are all named."""
 
 
 class Picture(NamedTuple):
@@ -17,8 +22,6 @@ class Picture(NamedTuple):
     words: str
     path: Path
     """of the SVG"""
-    broad: bool = False
-    """of several panels: a phone scrolls it instead of making it tiny"""
 
 
 def write_page(store: Store, runs: int, table: list[list[str]], pictures: Sequence[Picture], command: str) -> str:
@@ -26,7 +29,7 @@ def write_page(store: Store, runs: int, table: list[list[str]], pictures: Sequen
     sweep = store.sweep()
     planned = sweep.runs
     facts = [
-        ("runs", f"{runs} of {planned}"), ("rounds", str(sweep.rounds)), ("seeds", ", ".join(map(str, sweep.seeds))),
+        ("runs", f"{runs} of {planned}"), ("rounds", str(sweep.rounds)), ("seeds", _seeds(sweep.seeds)),
         *_times(store),
     ]  # fmt: skip
     parts = [f"<h1>{html.escape(sweep.name)}</h1>"]
@@ -43,7 +46,7 @@ def write_page(store: Store, runs: int, table: list[list[str]], pictures: Sequen
     parts += others
     plan = "".join(f"<li>{html.escape(line)}</li>" for line in _plan(store))
     parts.append(f"<h2>What was run</h2><ul>{plan}</ul>")
-    parts.append(f"<h2>Again</h2><pre>{html.escape(command)}</pre><p>goes on where something is missing.</p>")
+    parts.append(_again(sweep, command))
     head, tail = PAGE.split("BODY")
     return head.replace("TITLE", html.escape(sweep.name)) + "\n".join(parts) + tail
 
@@ -51,9 +54,28 @@ def write_page(store: Store, runs: int, table: list[list[str]], pictures: Sequen
 def _figure(picture: Picture) -> str:
     drawing = picture.path.read_text(encoding="utf-8")
     drawing = _apart(drawing[drawing.index("<svg") :], picture.path.stem)
+    width = drawing.split('width="')[1].split('"')[0]
     title, words = html.escape(picture.title), html.escape(picture.words)
-    kind = ' class="broad"' if picture.broad else ""
-    return f'<h2>{title}</h2><p>{words}</p><figure{kind} role="img" aria-label="{title}">{drawing}</figure>'
+    figure = f'<figure role="img" aria-label="{title}" style="--drawn: {width}">{drawing}</figure>'
+    return f"<h2>{title}</h2><p>{words}</p>{figure}"
+
+
+def _again(sweep: Sweep, command: str) -> str:
+    """How to go on; and the whole sweep, so that whoever has the page alone can run it too."""
+    file = shlex.quote(f"{sweep.name}.toml")
+    anew = html.escape(f"neuralucb sweep {file} --out NEW")
+    text = f"<summary>{html.escape(file)}</summary><pre>{html.escape(as_toml(sweep))}</pre>"
+    return (
+        f"<h2>Again</h2><p>Where something is missing, this goes on:</p><pre>{html.escape(command)}</pre><p>All of it "
+        f"anew, here or elsewhere, from this file:</p><details>{text}</details><pre>{anew}</pre>"
+    )
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    """The seeds in words; a row of many by its ends."""
+    if len(seeds) > FEW_SEEDS and tuple(seeds) == tuple(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]} to {seeds[-1]}"
+    return ", ".join(map(str, seeds))
 
 
 def _times(store: Store) -> list[tuple[str, str]]:
@@ -113,9 +135,10 @@ body { color: #1a1a1a; background: #fff; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; border-top: 1px solid #ddd; padding-top: 1rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: 0; }
 dt { color: #555; } dd { margin: 0; overflow-wrap: anywhere; }
-figure { margin: 0; overflow-x: auto; } figure svg { max-width: 100%; min-width: 20rem; height: auto; }
-figure.broad svg { min-width: 48rem; width: 100%; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+figure { margin: 0; overflow-x: auto; } figure svg { max-width: 100%; height: auto; }
+@media (max-width: 60rem) { figure svg { min-width: calc(.7 * var(--drawn)); } } /* scrolled, rather than tiny words */
+.wide { overflow-x: auto; } table { min-width: 70rem; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .3rem .7rem .3rem 0; border-bottom: 1px solid #e4e4e4; vertical-align: top; }
 td { white-space: nowrap; } td:nth-child(7) { white-space: normal; min-width: 14rem; }
 pre { background: #f4f4f4; padding: .6rem; overflow-x: auto; } li { overflow-wrap: anywhere; }

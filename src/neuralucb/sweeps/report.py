@@ -38,7 +38,7 @@ def write_report(store: Store, *, command: str) -> Path:
     table = best_table(decided)
     text = "\n".join("| " + " | ".join(row) + " |" for row in [table[0], ["---"] * len(table[0]), *table[1:]]) + "\n"
     write_whole(store.folder / "best.md", lambda part: part.write_text(text, encoding="utf-8"))
-    drawn = [Picture(title, words, figures / f"{name}.svg", name == "regret") for title, words, name in pictures]
+    drawn = [Picture(title, words, figures / f"{name}.svg") for title, words, name in pictures]
     there = int(sum((~np.isnan(grid.regret)).sum() for grid in grids))
     page = write_page(store, there, table, drawn, command)
     return write_whole(store.folder / "report.html", lambda part: part.write_text(page, encoding="utf-8"))
@@ -60,7 +60,8 @@ def best_table(decided: Sequence[Contest]) -> list[list[str]]:
         setting = ", ".join(f"{name} {number(value)}" for name, value in grid.settings[contest.best].items()) or "–"
         rows.append(
             [
-                grid.problem, grid.algorithm, in_words(contest.estimate), f"{contest.worst:.0f}",
+                grid.problem, grid.algorithm, in_words(contest.estimate),
+                in_words(Estimate(contest.worst, math.nan, math.nan)),
                 in_words(contest.honest), paired, setting, str(len(grid.settings)),
                 f"{int(grid.diverged.sum())} of {grid.regret.size}", str(contest.missing) if contest.missing else "–",
             ]
@@ -72,7 +73,7 @@ def in_words(estimate: Estimate, *, sign: bool = False) -> str:
     """A mean with its interval."""
     if math.isnan(estimate.mean):
         return "–"
-    form = "+.0f" if sign else ".0f"
+    form = ("+" if sign else "") + (".0f" if abs(estimate.mean) >= 100 else ".1f")
     if math.isnan(estimate.low):
         return f"{estimate.mean:{form}}"
     return f"{estimate.mean:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"
@@ -92,7 +93,7 @@ def _curve(store: Store, contest: Contest) -> Curve:
     table = store.read(
         ["seed", "curve", "curve_every"], algorithm=grid.algorithm, problem=grid.problem, swept=swept
     ).sort_by("seed")
-    curves = np.stack(table["curve"].to_pylist()).astype(np.float64)
+    curves = table["curve"].combine_chunks().flatten().to_numpy().reshape(len(table), -1).astype(np.float64)
     every = table["curve_every"][0].as_py()
     rounds = np.minimum(every * np.arange(1, curves.shape[1] + 1), grid.rounds)
     diverged = int(grid.diverged[contest.best].sum())
@@ -109,8 +110,11 @@ def _draw_sensitivity(mine: Sequence[Contest], paths: Sequence[Path]) -> bool:
         numeric = all(isinstance(value, int | float) and value > 0 for value in words)
         for index, contest in enumerate(mine):
             means, best = contest.grid.regret.mean(axis=1), contest.estimate.mean
-            here = [[means[i] for i, s in enumerate(contest.grid.settings) if s.get(name) == value] for value in words]
-            ratio = [np.nanmin(some) / best if some and not np.isnan(some).all() and best else np.nan for some in here]
+            lowest = dict.fromkeys(words, np.nan)
+            for setting, mean in zip(contest.grid.settings, means, strict=True):
+                if name in setting:
+                    lowest[setting[name]] = np.fmin(lowest[setting[name]], mean)  # NaN, with missing runs, is left out
+            ratio = [value / best if best else np.nan for value in lowest.values()]
             colour, dash = style_of(index)
             places = words if numeric else range(len(words))
             axis.plot(places, ratio, color=colour, linestyle=dash, marker="o", ms=4, label=contest.grid.problem)
@@ -130,10 +134,9 @@ def _draw_sensitivity(mine: Sequence[Contest], paths: Sequence[Path]) -> bool:
 
 def _swept(mine: Sequence[Contest]) -> dict[str, list[Any]]:
     """The values of each swept setting, in order."""
-    found: dict[str, list[Any]] = {}
+    found: dict[str, set[Any]] = {}
     for contest in mine:
         for setting in contest.grid.settings:
             for name, value in setting.items():
-                if value not in found.setdefault(name, []):
-                    found[name].append(value)
+                found.setdefault(name, set()).add(value)
     return {name: sorted(values, key=lambda value: (str(type(value)), value)) for name, values in found.items()}

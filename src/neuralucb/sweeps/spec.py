@@ -1,6 +1,7 @@
 """A sweep as plain data: what to run, read from TOML or made for the paper's figures."""
 
 import itertools
+import json
 import math
 import re
 import tomllib
@@ -15,7 +16,7 @@ from neuralucb.experiments.points import find_bundle, read_point
 from neuralucb.problems import find_problem
 from neuralucb.schedules import read_schedule
 
-__all__ = ["Part", "Sweep", "paper_grid", "read_sweep"]
+__all__ = ["Part", "Sweep", "as_toml", "paper_grid", "read_sweep"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Part:
     preset: str | None = None
     schedule: str | None = None
 
+    @property
+    def runs(self) -> int:
+        """How many runs it has for a seed."""
+        return math.prod(len(values) for values in self.grid.values())
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -43,7 +49,7 @@ class Sweep:
     @property
     def runs(self) -> int:
         """How many runs it has."""
-        return len(self.seeds) * sum(math.prod(len(values) for values in part.grid.values()) for part in self.parts)
+        return len(self.seeds) * sum(part.runs for part in self.parts)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, for a file."""
@@ -70,8 +76,30 @@ def read_sweep(path: Path) -> Sweep:
     try:
         record = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        raise ValueError(f"{path} is not TOML: {problem}.") from None
+        place = re.search(r"at line (\d+)", str(problem))  # the key, which tomllib does not always name, stands there
+        line = text.split("\n")[int(place[1]) - 1].strip() if place else ""
+        raise ValueError(f"{path} is not TOML: {problem}{f', in: {line}' if line else ''}.") from None
     return _Reader(path, text).sweep(record)
+
+
+def as_toml(sweep: Sweep) -> str:
+    """The file from which `read_sweep` makes this sweep; numbers and words are written alike in JSON and TOML."""
+    numbered = sweep.seeds == tuple(range(len(sweep.seeds)))
+    lines = [f"name = {_toml(sweep.name)}", f"rounds = {sweep.rounds}"]
+    lines.append(f"seeds = {len(sweep.seeds) if numbered else _toml(list(sweep.seeds))}")
+    for part in sweep.parts:
+        lines += ["", "[[runs]]", f"algorithms = {_toml([part.algorithm])}", f"problems = {_toml([part.problem])}"]
+        for key in ("grid", "settings", "preset", "schedule"):
+            value = getattr(part, key)
+            if value:
+                lines.append(f"{key} = {_toml(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)
 
 
 WHOLE = {"name", "rounds", "seeds", "preset", "schedule", "runs"}
@@ -217,7 +245,7 @@ class _Reader:
     def _line(self, key: str, index: int | None) -> int:
         """Where a key stands: in the index-th [[runs]], or for all of them; else where that [[runs]] begins."""
         seen, place, for_all = -1, None, None
-        for number, line in enumerate((line.split("#")[0] for line in self.lines), start=1):
+        for number, line in enumerate(map(_without_comment, self.lines), start=1):
             if re.match(r"\s*\[\[\s*runs\s*\]\]", line):
                 seen += 1
                 place = number if seen == index else place
@@ -226,6 +254,11 @@ class _Reader:
                     return number
                 for_all = number if seen == -1 else for_all
         return for_all or place or max(1, len(self.lines))
+
+
+def _without_comment(line: str) -> str:
+    """A line up to its #, if that does not stand in quotes."""
+    return re.sub(r"""("[^"]*"|'[^']*')|#.*""", r"\1", line)
 
 
 def _as_read(name: str, value: Any, algorithms: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """The store: a folder of Parquet files, one a batch, each written whole; never changed, never torn."""
 
 import errno
+import glob
 import json
 import os
 import shlex
@@ -69,7 +70,7 @@ class Store:
             if known["sweep"] != json.loads(json.dumps(sweep.as_json())):
                 raise ValueError(
                     f"{self.folder} holds another sweep, {known['sweep'].get('name')!r}; name another folder, "
-                    f"or go on with that one by `neuralucb resume {self.folder}`."
+                    f"or go on with that one by `{self._resume}`."
                 )
             if known["version"] != __version__:
                 raise ValueError(
@@ -121,6 +122,14 @@ class Store:
         """The batches that are not there yet."""
         return [batch for batch in batches if not self._path(batch).exists()]
 
+    def require_own(self, batches: Sequence[Batch]) -> None:
+        """Raise ValueError if somebody has put Parquet files there that are no batches of this sweep."""
+        own = {self._path(batch).name for batch in batches}
+        strangers = [file for file in self._files() if file.name not in own]
+        if strangers:
+            more = f" and {len(strangers) - 1} more" * (len(strangers) > 1)
+            raise ValueError(f"{strangers[0]}{more}: not of this sweep; move it elsewhere, then `{self._resume}`.")
+
     def write(self, batch: Batch, table: pa.Table) -> None:
         """Keep a batch, whole and durable; a note of an earlier failure goes."""
         self._keep(self._path(batch), lambda temporary: parquet.write_table(table, temporary, **WRITTEN))
@@ -138,7 +147,7 @@ class Store:
     def failures(self) -> list[dict[str, Any]]:
         """What could not be run, and why."""
         notes = sorted((self.folder / FAILURES).glob("*.json"))
-        done = {path.stem for path in (self.folder / "runs").glob("*.parquet")}
+        done = {path.stem for path in self._files()}
         return [self._note(path) for path in notes if path.stem not in done]
 
     def read(self, columns: Iterable[str], **equal: str) -> pa.Table:
@@ -147,7 +156,8 @@ class Store:
         for name, value in equal.items():
             clause = dataset.field(name) == value
             condition = clause if condition is None else condition & clause
-        files = sorted(str(path) for path in (self.folder / "runs").glob("*.parquet"))
+        begin = "{algorithm}-{problem}-".format(**equal) if {"algorithm", "problem"} <= set(equal) else ""
+        files = [str(file) for file in self._files(begin)]
         checked = dataset.ParquetFileFormat(page_checksum_verification=True)
         try:
             return dataset.dataset(files, schema=SCHEMA, format=checked).to_table(list(columns), filter=condition)
@@ -181,7 +191,15 @@ class Store:
         return record
 
     def _damaged(self, what: str) -> str:
-        return f"{what} is damaged; delete it, then `neuralucb resume {shlex.quote(str(self.folder))}`."
+        return f"{what} is damaged; delete it, then `{self._resume}`."
+
+    @property
+    def _resume(self) -> str:
+        return f"neuralucb resume {shlex.quote(str(self.folder))}"
+
+    def _files(self, begin: str = "") -> list[Path]:
+        """The Parquet files whose names begin so."""
+        return sorted((self.folder / "runs").glob(f"{glob.escape(begin)}*.parquet"))
 
     def _manifest(self) -> dict[str, Any]:
         path = self.folder / "sweep.json"
@@ -240,9 +258,16 @@ def as_table(batch: Batch, outcome: Outcome) -> pa.Table:
 
 @lru_cache(maxsize=1)
 def _commit() -> str:
-    """The commit of a checkout that the package runs from; empty where there is none."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    """The commit of a checkout that the package runs from, `-dirty` if it was changed since; empty where there is none.
+
+    A package installed somewhere below another project's checkout is none of that project's files.
+    """
+    git = ["git", "-C", str(Path(__file__).parent)]
+    known = [*git, "ls-files", "--error-unmatch", Path(__file__).name]
+    named = [*git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
+        for command in (known, named):
+            said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
+    return said
