@@ -410,6 +410,14 @@ def test_few_that_wait_do_not_hold_the_memory_of_many():
     one.observe(decisions[0].id, 1.0)
 
 
+def test_what_waits_holds_no_buffers_of_jax():
+    """Each would keep kilobytes alive, which no count of bytes shows."""
+    one = bandit(learning="manual")
+    one.select(contexts())
+    one.select_many(contexts(0, 3, ARMS))
+    assert all(asked.rows.flags.owndata for asked, _ in one._state.ledger.pending.values())
+
+
 def test_a_tie_is_no_exploration():
     one = bandit()
     one.select(np.ones((ARMS, DIM)))
@@ -444,6 +452,20 @@ def test_nothing_is_compiled_in_the_steady_state():
     compiled = one.health().compiled
     play(one, 40)
     one.select_many(contexts(0, 8, ARMS))
+    assert one.health().compiled == compiled
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_warming_up_compiles_batches_and_arms_by_id_too(counted):
+    one = OnlineBandit(make("lin-ucb"), count_pending=counted, learning="manual")
+    for arm in range(5):
+        one.add_arm(arm, [float(arm), 0.0])
+    one.warm_up(decisions=2)
+    compiled = one.health().compiled
+    one.select([1.0])
+    one.select(contexts(0, 5))
+    one.select_many([[1.0], [2.0]])
+    one.select_many(contexts(0, 2, 5))
     assert one.health().compiled == compiled
 
 

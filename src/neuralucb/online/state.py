@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +9,7 @@ import numpy as np
 
 from neuralucb.online.arms import Arms
 from neuralucb.online.contexts import Shape
-from neuralucb.online.decisions import Asked, Columns, Ledger
+from neuralucb.online.decisions import Asked, Ledger, column
 from neuralucb.online.leaves import leaves_of, with_leaves
 from neuralucb.online.observations import Observations
 from neuralucb.online.programs import Programs
@@ -19,7 +18,6 @@ from neuralucb.policy import Belief
 
 __all__ = ["Base", "Event", "State"]
 
-_columns = itemgetter(*Columns._fields)
 COUNTED = ("decisions", "observed", "expired", "learned", "diverged", "refused", "explored")
 OF_DECISIONS = ("decisions", "expired", "explored")
 
@@ -138,12 +136,11 @@ class State:
 
     def _decide(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         arms = None if fields["arms"] is None else tuple(fields["arms"])
-        columns = _columns(arrays)
-        context = tuple(arrays[f"c{leaf}"] for leaf in range(len(self.shape.leaves)))
-        self.ledger.add(Asked._make((fields["first"], fields["version"], fields["time"], arms, *columns, context)))
-        self.counts["decisions"] += len(arrays["chosen"])
-        self.counts["explored"] += int(np.count_nonzero(arrays["chosen"] != arrays["greedy"]))
-        self.smallest_variance = min(self.smallest_variance, float(arrays["width"].min()) ** 2)
+        rows, context = arrays["rows"], tuple(arrays[f"c{leaf}"] for leaf in range(len(self.shape.leaves)))
+        self.ledger.add(Asked(fields["first"], fields["version"], fields["time"], arms, rows, context))
+        self.counts["decisions"] += len(rows)
+        self.counts["explored"] += int(np.count_nonzero(column(rows, "chosen") != column(rows, "greedy")))
+        self.smallest_variance = min(self.smallest_variance, float(column(rows, "width").min()) ** 2)
 
     def _reward(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         numbers, rewards = arrays["numbers"].tolist(), arrays["rewards"]
