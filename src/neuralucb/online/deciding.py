@@ -61,11 +61,9 @@ def _in_turn(bandit: "OnlineBandit", contexts: Any, ids: Ids, available: np.ndar
     """Each knows of those before it, and of all that wait: so nobody else may decide meanwhile."""
     with bandit._lock:
         now = _Moment(bandit._give(len(available)), bandit._state.version, bandit._state.moments)
-        before = bandit._state.supposed()
-        supposed, made = bandit._programs.choose_in_turn(now.first, before, contexts, available, room=room)
-        decisions = _keep(bandit, now, ids, made, _picked(contexts, made))
-        bandit._state.suppose(supposed)
-        return decisions
+        supposed = bandit._state.supposed()
+        made = bandit._programs.choose_in_turn(now.first, supposed, contexts, available, room=room)
+        return _keep(bandit, now, ids, made, _picked(contexts, made))
 
 
 def _keep(bandit: "OnlineBandit", now: _Moment, ids: Ids, made: np.ndarray, picked: Any) -> list[Decision]:

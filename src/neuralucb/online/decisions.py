@@ -160,9 +160,9 @@ class Ledger:
         leaves = range(len(places[0].asked.context))
         return tuple(np.stack([asked.context[leaf][row] for asked, row in places]) for leaf in leaves)
 
-    def expected(self) -> np.ndarray:
-        """What every decision that waits is expected to bring."""
-        places = self.pending.values()
+    def expected(self, numbers: Iterable[int]) -> np.ndarray:
+        """What decisions that wait are expected to bring."""
+        places = [self.pending[number] for number in numbers]
         return np.asarray([asked.rows[row, int(asked.rows[row, -len(SINGLE)])] for asked, row in places], np.float64)
 
     def resolve(self, numbers: Sequence[int], rewards: Sequence[float] | None) -> None:

@@ -67,14 +67,14 @@ class Programs:
 
     def choose_in_turn(
         self, first: int, belief: Belief, contexts: Any, available: np.ndarray, *, room: int
-    ) -> tuple[Belief, np.ndarray]:
+    ) -> np.ndarray:
         """The same, each after the ones before are supposed to have brought what was expected of them."""
         pieces = []
         for numbers, padded, count in _pieces(first, _with_room(contexts, available, room)):
             real = np.arange(len(numbers)) < count
             belief, made = self._call("choose_in_turn", self._keys.select, numbers, belief, *padded, real)
             pieces.append(np.asarray(made)[:count])
-        return belief, _of_arms(np.concatenate(pieces), available.shape[1])
+        return _of_arms(np.concatenate(pieces), available.shape[1])
 
     def absorb(self, belief: Belief, contexts: Any, rewards: np.ndarray) -> tuple[Belief, int]:
         """The belief after n observations, and how many of them were refused: they made it not finite."""
