@@ -118,7 +118,7 @@ def test_rewards_come_late_and_in_any_order():
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("reward", [float("nan"), float("inf"), 1e300, "many", None])
+@pytest.mark.parametrize("reward", [float("nan"), float("inf"), 1e300, 10**400, "many", "1", 1j, None])
 def test_a_bad_reward_is_refused_and_changes_nothing(reward):
     one = bandit()
     good, other = one.select(contexts()), one.select(contexts())
@@ -157,7 +157,9 @@ def test_unknown_second_and_foreign_rewards_are_refused_and_change_nothing():
     ("given", "why"),
     [
         (np.zeros((ARMS, DIM + 1)), "an array .arms, 3., got shape .4, 4."),
-        (np.zeros(DIM), "got shape .3,."),
+        (np.zeros(DIM), "got shape .3,.; if arms share it, add arms first"),
+        (np.full((ARMS, DIM), 1e300), "finite, in float32"),
+        ([[1e300] * DIM], "finite, in float32"),
         (np.zeros((0, DIM)), "got none"),
         (np.full((ARMS, DIM), np.nan), "finite"),
         ([[1.0, 2.0], [1.0]], "equally many"),
@@ -387,7 +389,12 @@ def test_arms_may_have_places_in_the_network_instead_of_features():
         one.add_arm("w")
     with pytest.raises(ValueError, match="must be None"):
         one.add_arm("w", [1.0])
-    for places, why in (([0, 99], "from 0 to 2"), ([-5, 1], "from 0 to 2"), ([0, 1.5], "whole numbers")):
+    for places, why in (
+        ([0, 99], "from 0 to 2"),
+        ([-5, 1], "from 0 to 2"),
+        ([0, 1.5], "whole numbers"),
+        ([0, 2**32], "whole numbers"),
+    ):
         with pytest.raises(ValueError, match=why):
             one.select(Slot(np.ones((2, DIM)), np.asarray(places)))
 
@@ -735,6 +742,7 @@ def test_a_network_must_give_one_number():
         ({"learning": "often"}, "learning must be one of"),
         ({"schedule": "never"}, "schedule must be"),
         ({"window": 0}, "window"),
+        ({"normalize": "no"}, "normalize must be True or False, got 'no'"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
         ({"schedule": "100!"}, "must not forget"),
         ({"sync": "often"}, "sync must be one of"),

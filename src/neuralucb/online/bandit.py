@@ -73,7 +73,7 @@ class OnlineBandit:
         shape = shape_of_policy(policy, example)
         if shape is None:
             raise ValueError("example must be a context of one arm, got None: build did not make this policy.")
-        self.name = secrets.token_hex(4)
+        self.name = secrets.token_hex(8)
         self.policy = policy
         self._programs = Programs(policy, self.settings["seed"], self.settings["floor"])
         places = policy.origin.shared_by if policy.origin is not None else None
