@@ -1,5 +1,7 @@
 """OnlineBandit: decisions, late rewards, learning, arms, saving. Bad calls change nothing."""
 
+import hashlib
+import json
 import threading
 import time
 
@@ -621,6 +623,33 @@ def test_what_cannot_be_loaded_says_so(tmp_path):
     arrays.unlink()
     with pytest.raises(StorageError, match="cannot be read"):
         OnlineBandit.load(folder)
+
+
+@pytest.mark.parametrize("damage", ["arrays", "pending", "settings"])
+def test_what_has_the_right_checksum_but_makes_no_sense_is_one_error_too(damage, tmp_path):
+    one = OnlineBandit(make("lin-ucb"))
+    one.select(contexts())
+    one.save(tmp_path / "whole")
+    (whole,) = tmp_path.glob("whole/*.safetensors")
+    (state,) = tmp_path.glob("whole/*.state.json")
+    fields = json.loads(state.read_text())
+    if damage == "settings":
+        del fields["settings"]["normalize"]
+    else:
+        fields["state"]["pending"]["lengths"] = []
+    data = {
+        whole.name: b"\xff" * 99 if damage == "arrays" else whole.read_bytes(),
+        state.name: json.dumps(fields).encode(),
+    }
+    parts = {name: {"sha256": hashlib.sha256(part).hexdigest(), "bytes": len(part)} for name, part in data.items()}
+    manifest = {"format": 1, "note": 0, "parts": parts}
+    seal = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    for name, part in data.items():
+        (whole.parent / name).write_bytes(part)
+    next(whole.parent.glob("*.manifest.json")).write_text(json.dumps({"manifest": manifest, "sha256": seal}))
+    for again in (lambda: OnlineBandit.load(whole.parent), lambda: OnlineBandit(make("lin-ucb"), journal=whole.parent)):
+        with pytest.raises(StorageError, match="cannot|does not hold"):
+            again()
 
 
 def mutated(data, generator):

@@ -258,7 +258,7 @@ class Ledger:
                 arrays["rows"][None, start:end], context,
             ))  # fmt: skip
             start = end
-        ledger.next = fields["next"]
+        ledger.next = int(fields["next"])
         return ledger
 
 

@@ -247,8 +247,9 @@ class State:
         self.belief, self.observations, self.arms, self.ledger = belief, observations, arms, ledger
         self.moments, self.counts, self.version, self.learned_at = moments, counts, version, learned_at
         self.names = fields["names"]
-        self.loss = math.nan if fields["loss"] is None else fields["loss"]
-        self.smallest_variance = math.inf if fields["smallest_variance"] is None else fields["smallest_variance"]
+        self.loss = math.nan if fields["loss"] is None else float(fields["loss"])
+        smallest = fields["smallest_variance"]
+        self.smallest_variance = math.inf if smallest is None else float(smallest)
 
 
 def _named(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
