@@ -424,7 +424,7 @@ def test_what_waits_holds_no_buffers_of_jax():
     one = bandit(learning="manual")
     one.select(contexts())
     one.select_many(contexts(0, 3, ARMS))
-    assert all(asked.rows.flags.owndata for asked, _ in one._state.ledger.pending.values())
+    assert all(asked.rows.flags.owndata for asked in one._state.ledger.pending.values())
 
 
 def test_a_tie_is_no_exploration():

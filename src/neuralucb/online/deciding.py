@@ -77,7 +77,7 @@ def _keep(bandit: "OnlineBandit", now: _Moment, ids: Ids, made: np.ndarray, pick
         array.flags.writeable = False  # decisions show the ledger's own
     with bandit._lock:
         bandit._do(Event("decide", fields, arrays))
-        asked = state.ledger.pending[now.first].asked
+        asked = state.ledger.pending[now.first]
     return asked.decisions(bandit.name)
 
 

@@ -127,16 +127,12 @@ class Asked(NamedTuple):
         return sum(array.nbytes for array in (self.rows, *self.context))
 
 
-class _Place(NamedTuple):
-    asked: Asked
-    row: int
-
-
 class Ledger:
     """Decisions that wait for a reward, by number; and the last ones that had theirs, to be explained."""
 
     def __init__(self) -> None:
-        self.pending: dict[int, _Place] = {}
+        self.pending: dict[int, Asked] = {}
+        """by number; it is their row number - asked.first"""
         self.next = 0
         self._resolved: OrderedDict[int, tuple[Asked, str, float | None]] = OrderedDict()
         self._left: dict[int, int] = {}
@@ -145,31 +141,38 @@ class Ledger:
     def add(self, asked: Asked) -> None:
         """Take note of decisions."""
         count = len(asked.rows)
-        for row in range(count):
-            self.pending[asked.first + row] = _Place(asked, row)
+        self.pending.update(dict.fromkeys(range(asked.first, asked.first + count), asked))
         if count > 1:
             self._left[asked.first] = count
         self.next = max(self.next, asked.first + count)
 
     def contexts(self, numbers: Iterable[int]) -> tuple[np.ndarray, ...]:
         """The contexts of the arms chosen, one row a decision: their leaves."""
-        places = [self.pending[number] for number in numbers]
+        places = self._places(numbers)
         if len(places) == 1:  # as it mostly is
             ((asked, row),) = places
             return tuple(leaf[row : row + 1] for leaf in asked.context)
-        leaves = range(len(places[0].asked.context))
+        leaves = range(len(places[0][0].context))
         return tuple(np.stack([asked.context[leaf][row] for asked, row in places]) for leaf in leaves)
 
     def expected(self, numbers: Iterable[int]) -> np.ndarray:
         """What decisions that wait are expected to bring."""
-        places = [self.pending[number] for number in numbers]
+        places = self._places(numbers)
         return np.asarray([asked.rows[row, int(asked.rows[row, -len(SINGLE)])] for asked, row in places], np.float64)
+
+    def _places(self, numbers: Iterable[int]) -> list[tuple[Asked, int]]:
+        """Where decisions stand: among which, in which row."""
+        return [(asked := self.pending[number], number - asked.first) for number in numbers]
 
     def resolve(self, numbers: Sequence[int], rewards: Sequence[float] | None) -> None:
         """They had their reward, or never will."""
         for number, reward in zip(numbers, rewards if rewards is not None else [None] * len(numbers), strict=True):
-            asked, row = self.pending.pop(number)
-            self._resolved[number] = (asked.alone(row), "expired" if reward is None else "observed", reward)
+            asked = self.pending.pop(number)
+            self._resolved[number] = (
+                asked.alone(number - asked.first),
+                "expired" if reward is None else "observed",
+                reward,
+            )
             if asked.first in self._left:
                 self._thin(asked)
         while len(self._resolved) > REMEMBERED:
@@ -183,7 +186,7 @@ class Ledger:
         del self._left[asked.first]
         for row in range(len(asked.rows)):
             if asked.first + row in self.pending:
-                self.pending[asked.first + row] = _Place(asked.alone(row), 0)
+                self.pending[asked.first + row] = asked.alone(row)
 
     def numbers(self, decision_ids: Iterable[str], name: str) -> list[int]:
         """The numbers of decisions, all of which must wait, by their ids."""
@@ -204,19 +207,19 @@ class Ledger:
 
     def older_than(self, time: float) -> list[int]:
         """Those that wait since before that time."""
-        return [number for number, (asked, _) in self.pending.items() if asked.time < time]
+        return [number for number, asked in self.pending.items() if asked.time < time]
 
     def explain(self, decision_id: str, name: str) -> Explanation:
         """All about one decision."""
         number = _number(decision_id, name)
         if number in self.pending:
-            (asked, row), status, reward = self.pending[number], "pending", None
+            asked, status, reward = self.pending[number], "pending", None
         elif number in self._resolved:
-            (asked, status, reward), row = self._resolved[number], 0
+            asked, status, reward = self._resolved[number]
         else:
             what = self._what_became_of(number)
             raise ValueError(f"decision {decision_id} {what}; pending ones and the last {REMEMBERED} can be explained.")
-        asked = asked.alone(row)
+        asked = asked.alone(number - asked.first)
         (decision,) = asked.decisions(name)
         greedy, exploration = (column(asked.rows, each)[0] for each in ("greedy", "exploration"))
         return Explanation(
@@ -227,11 +230,11 @@ class Ledger:
     @property
     def bytes(self) -> int:
         """Memory held by what waits."""
-        return sum({id(asked): asked.bytes for asked, _ in self.pending.values()}.values())
+        return sum({id(asked): asked.bytes for asked in self.pending.values()}.values())
 
     def export(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What waits, as plain values and arrays."""
-        places = list(self.pending.values())
+        places = self._places(self.pending)
         fields = {
             "numbers": list(self.pending),
             "next": self.next,
