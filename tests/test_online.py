@@ -249,6 +249,16 @@ def test_expired_decisions_take_no_reward():
         one.expire(float("nan"))
 
 
+def test_giving_up_at_once_gives_up_all_though_the_clock_was_set_back(monkeypatch):
+    one = bandit()
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    one.select(contexts())
+    monkeypatch.setattr(time, "time", lambda: now - 3600)
+    assert one.expire(older_than=1) == 0
+    assert one.expire(older_than=0) == 1
+
+
 def test_it_learns_when_the_schedule_says():
     one = bandit(schedule="3:6,10")
     learned = []

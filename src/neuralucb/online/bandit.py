@@ -138,7 +138,7 @@ class OnlineBandit:
         if not is_number(older_than) or not older_than >= 0:
             raise ValueError(f"older_than must be seconds, at least 0, got {older_than!r}.")
         with self._lock:
-            numbers = self._state.ledger.older_than(time.time() - older_than)
+            numbers = self._state.ledger.older_than(older_than, time.time())
             if numbers:
                 self._do(Event("expire", {}, {"numbers": np.asarray(numbers, np.int64)}))
         self._after_observing()

@@ -205,9 +205,9 @@ class Ledger:
             return "has had its reward" if self._resolved[number][1] == "observed" else "has expired"
         return "has had its reward, or has expired"
 
-    def older_than(self, time: float) -> list[int]:
-        """Those that wait since before that time."""
-        return [number for number, asked in self.pending.items() if asked.time < time]
+    def older_than(self, seconds: float, now: float) -> list[int]:
+        """Those that wait for so long. A clock that was set back makes none younger than 0."""
+        return [number for number, asked in self.pending.items() if max(0.0, now - asked.time) >= seconds]
 
     def explain(self, decision_id: str, name: str) -> Explanation:
         """All about one decision."""
