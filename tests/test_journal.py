@@ -400,6 +400,22 @@ def test_an_interrupt_while_writing_stops_the_journal_and_loses_nothing(when, tm
         assert again.health().observed in (3, 4)
 
 
+def test_an_interrupt_while_rolling_back_stops_the_journal(tmp_path, monkeypatch):
+    def interrupted(event):
+        raise KeyboardInterrupt
+
+    with OnlineBandit(policy(), journal=tmp_path / "journal") as one:
+        play(one, 3)
+        with monkeypatch.context() as broken:
+            broken.setattr(one._state, "apply", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                one.rollback()
+        with pytest.raises(StorageError, match="takes nothing any more"):
+            one.select(rows(1))
+    with OnlineBandit(policy(), journal=tmp_path / "journal") as again:
+        assert again.health().observed == 0  # it was written: it happened
+
+
 def test_a_failed_sync_of_the_interval_stops_acknowledging(tmp_path, monkeypatch):
     one = OnlineBandit(policy(), journal=tmp_path / "journal", sync="interval")
     with monkeypatch.context() as broken:

@@ -90,7 +90,11 @@ class Keeper:
             raise ValueError(f"steps must be at most {len(there)}, the snapshots there are, got {steps}.")
         number, shot = snapshots.read(self.folder, there[-steps])
         self.append(Event("rollback", {"snapshot": number}, {}))
-        self._bandit._state.apply(Event("rollback", shot.fields["state"], shot.arrays))
+        try:
+            self._bandit._state.apply(Event("rollback", shot.fields["state"], shot.arrays))
+        except BaseException as problem:
+            self.fail(problem)
+            raise
         self._believed = number
         return number
 
