@@ -1,6 +1,7 @@
 """Nothing acknowledged is lost: kills, crashes at every step, torn and flipped bytes, full disks, threads."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -170,6 +171,20 @@ def test_after_a_restart_it_goes_on_as_if_nothing_had_happened(learning, tmp_pat
     again.observe(waiting.id, 1.0)
     play(again, 10)
     again.close()
+
+
+def test_pending_decisions_count_the_same_after_a_crash(tmp_path):
+    settings = {"count_pending": True, "normalize": True, "learning": "manual", "sync": "none"}
+    small = build("neural-ucb", dim=DIM, width=8, steps=5, design="diagonal")
+    with OnlineBandit(small, journal=tmp_path / "journal", **settings) as one:
+        play(one, 5)
+        for row in rows(1, 6):
+            one.select(row)
+        one.select_many(rows(2, 3))
+        shutil.copytree(tmp_path / "journal", tmp_path / "crashed")
+        with OnlineBandit(small, journal=tmp_path / "crashed", **settings) as again:
+            for row in rows(3, 2):
+                np.testing.assert_array_equal(again.select(row).score, one.select(row).score)
 
 
 def test_the_same_constructor_goes_on_and_another_is_refused(tmp_path):
@@ -383,6 +398,22 @@ def test_an_interrupt_while_writing_stops_the_journal_and_loses_nothing(when, tm
     one.close()
     with OnlineBandit(policy(), journal=tmp_path / "journal") as again:
         assert again.health().observed in (3, 4)
+
+
+def test_an_interrupt_while_rolling_back_stops_the_journal(tmp_path, monkeypatch):
+    def interrupted(event):
+        raise KeyboardInterrupt
+
+    with OnlineBandit(policy(), journal=tmp_path / "journal") as one:
+        play(one, 3)
+        with monkeypatch.context() as broken:
+            broken.setattr(one._state, "apply", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                one.rollback()
+        with pytest.raises(StorageError, match="takes nothing any more"):
+            one.select(rows(1))
+    with OnlineBandit(policy(), journal=tmp_path / "journal") as again:
+        assert again.health().observed == 0  # it was written: it happened
 
 
 def test_a_failed_sync_of_the_interval_stops_acknowledging(tmp_path, monkeypatch):

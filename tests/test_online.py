@@ -1,5 +1,7 @@
 """OnlineBandit: decisions, late rewards, learning, arms, saving. Bad calls change nothing."""
 
+import hashlib
+import json
 import threading
 import time
 
@@ -118,7 +120,7 @@ def test_rewards_come_late_and_in_any_order():
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("reward", [float("nan"), float("inf"), 1e300, "many", None])
+@pytest.mark.parametrize("reward", [float("nan"), float("inf"), 1e300, 10**400, "many", "1", 1j, None])
 def test_a_bad_reward_is_refused_and_changes_nothing(reward):
     one = bandit()
     good, other = one.select(contexts()), one.select(contexts())
@@ -157,7 +159,9 @@ def test_unknown_second_and_foreign_rewards_are_refused_and_change_nothing():
     ("given", "why"),
     [
         (np.zeros((ARMS, DIM + 1)), "an array .arms, 3., got shape .4, 4."),
-        (np.zeros(DIM), "got shape .3,."),
+        (np.zeros(DIM), "got shape .3,.; if arms share it, add arms first"),
+        (np.full((ARMS, DIM), 1e300), "finite, in float32"),
+        ([[1e300] * DIM], "finite, in float32"),
         (np.zeros((0, DIM)), "got none"),
         (np.full((ARMS, DIM), np.nan), "finite"),
         ([[1.0, 2.0], [1.0]], "equally many"),
@@ -243,6 +247,16 @@ def test_expired_decisions_take_no_reward():
     assert (one.health().expired, one.health().pending) == (1, 0)
     with pytest.raises(ValueError, match="older_than"):
         one.expire(float("nan"))
+
+
+def test_giving_up_at_once_gives_up_all_though_the_clock_was_set_back(monkeypatch):
+    one = bandit()
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    one.select(contexts())
+    monkeypatch.setattr(time, "time", lambda: now - 3600)
+    assert one.expire(older_than=1) == 0
+    assert one.expire(older_than=0) == 1
 
 
 def test_it_learns_when_the_schedule_says():
@@ -387,7 +401,12 @@ def test_arms_may_have_places_in_the_network_instead_of_features():
         one.add_arm("w")
     with pytest.raises(ValueError, match="must be None"):
         one.add_arm("w", [1.0])
-    for places, why in (([0, 99], "from 0 to 2"), ([-5, 1], "from 0 to 2"), ([0, 1.5], "whole numbers")):
+    for places, why in (
+        ([0, 99], "from 0 to 2"),
+        ([-5, 1], "from 0 to 2"),
+        ([0, 1.5], "whole numbers"),
+        ([0, 2**32], "whole numbers"),
+    ):
         with pytest.raises(ValueError, match=why):
             one.select(Slot(np.ones((2, DIM)), np.asarray(places)))
 
@@ -408,6 +427,14 @@ def test_few_that_wait_do_not_hold_the_memory_of_many():
     assert one.health().pending_bytes < whole / 500
     assert one.explain(decisions[0].id).status == "pending"
     one.observe(decisions[0].id, 1.0)
+
+
+def test_what_waits_holds_no_buffers_of_jax():
+    """Each would keep kilobytes alive, which no count of bytes shows."""
+    one = bandit(learning="manual")
+    one.select(contexts())
+    one.select_many(contexts(0, 3, ARMS))
+    assert all(asked.rows.flags.owndata for asked in one._state.ledger.pending.values())
 
 
 def test_a_tie_is_no_exploration():
@@ -444,6 +471,20 @@ def test_nothing_is_compiled_in_the_steady_state():
     compiled = one.health().compiled
     play(one, 40)
     one.select_many(contexts(0, 8, ARMS))
+    assert one.health().compiled == compiled
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_warming_up_compiles_batches_and_arms_by_id_too(counted):
+    one = OnlineBandit(make("lin-ucb"), count_pending=counted, learning="manual")
+    for arm in range(5):
+        one.add_arm(arm, [float(arm), 0.0])
+    one.warm_up(decisions=2)
+    compiled = one.health().compiled
+    one.select([1.0])
+    one.select(contexts(0, 5))
+    one.select_many([[1.0], [2.0]])
+    one.select_many(contexts(0, 2, 5))
     assert one.health().compiled == compiled
 
 
@@ -594,6 +635,33 @@ def test_what_cannot_be_loaded_says_so(tmp_path):
         OnlineBandit.load(folder)
 
 
+@pytest.mark.parametrize("damage", ["arrays", "pending", "settings"])
+def test_what_has_the_right_checksum_but_makes_no_sense_is_one_error_too(damage, tmp_path):
+    one = OnlineBandit(make("lin-ucb"))
+    one.select(contexts())
+    one.save(tmp_path / "whole")
+    (whole,) = tmp_path.glob("whole/*.safetensors")
+    (state,) = tmp_path.glob("whole/*.state.json")
+    fields = json.loads(state.read_text())
+    if damage == "settings":
+        del fields["settings"]["normalize"]
+    else:
+        fields["state"]["pending"]["lengths"] = []
+    data = {
+        whole.name: b"\xff" * 99 if damage == "arrays" else whole.read_bytes(),
+        state.name: json.dumps(fields).encode(),
+    }
+    parts = {name: {"sha256": hashlib.sha256(part).hexdigest(), "bytes": len(part)} for name, part in data.items()}
+    manifest = {"format": 1, "note": 0, "parts": parts}
+    seal = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    for name, part in data.items():
+        (whole.parent / name).write_bytes(part)
+    next(whole.parent.glob("*.manifest.json")).write_text(json.dumps({"manifest": manifest, "sha256": seal}))
+    for again in (lambda: OnlineBandit.load(whole.parent), lambda: OnlineBandit(make("lin-ucb"), journal=whole.parent)):
+        with pytest.raises(StorageError, match="cannot|does not hold"):
+            again()
+
+
 def mutated(data, generator):
     data = bytearray(data)
     kind = generator.integers(4)
@@ -713,6 +781,7 @@ def test_a_network_must_give_one_number():
         ({"learning": "often"}, "learning must be one of"),
         ({"schedule": "never"}, "schedule must be"),
         ({"window": 0}, "window"),
+        ({"normalize": "no"}, "normalize must be True or False, got 'no'"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
         ({"schedule": "100!"}, "must not forget"),
         ({"sync": "often"}, "sync must be one of"),

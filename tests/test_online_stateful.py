@@ -144,7 +144,9 @@ class Online(RuleBasedStateMachine):
     @rule()
     def restart(self):
         self.bandit.close()
+        before = repr(self.bandit._state.export())
         self.bandit = OnlineBandit.load(self.home / "journal")
+        assert repr(self.bandit._state.export()) == before
 
     @invariant()
     def counts_match(self):

@@ -31,6 +31,9 @@ def read_arguments(
     for name, value, known in (("learning", learning, LEARNING), ("sync", sync, SYNCS)):
         if value not in known:
             raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
+    for name, value in (("normalize", normalize), ("count_pending", count_pending)):
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name} must be True or False, got {value!r}.")
     if any(phase.forgets for phase in read_schedule(schedule)):
         raise ValueError(f"schedule must not forget (!) here, got {schedule!r}; take window.")
     if not is_number(floor) or not 0 <= floor <= 1:

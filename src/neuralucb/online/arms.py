@@ -122,7 +122,8 @@ class Arms(NamedTuple):
     def _read(self, shared: Any, dim: int) -> np.ndarray:
         what = f"the shared context must be {dim} numbers beside the arms' features"
         try:
-            x = np.asarray(shared, np.float32)
+            with np.errstate(over="ignore"):
+                x = np.asarray(shared, np.float32)
         except (TypeError, ValueError):
             raise ValueError(f"{what}, got {shared!r:.80}.") from None
         if x.ndim == 0 or x.shape[-1] != dim:
@@ -144,7 +145,8 @@ def arm_id(arm: Any) -> ArmId:
 
 def _row(values: Any, what: str) -> np.ndarray:
     try:
-        row = np.array(values, np.float32)  # the caller may use the array again
+        with np.errstate(over="ignore"):
+            row = np.array(values, np.float32)  # the caller may use the array again
     except (TypeError, ValueError):
         raise ValueError(f"{what} must be one row of finite numbers, got {values!r:.80}.") from None
     if row.ndim != 1 or not np.isfinite(row).all():

@@ -56,8 +56,11 @@ def played(arms: Arms, contexts: Any, choices: Any, count: int) -> Any:
 def read_rewards(rewards: Any, count: int) -> np.ndarray:
     """Finite numbers, as many as wanted."""
     try:
-        values = np.asarray(rewards, np.float64)
-    except (TypeError, ValueError):
+        given = np.asarray(rewards)
+        if given.dtype.kind not in "fiubO":  # "1" would do as a number, and 1 + 2j as 1
+            raise TypeError
+        values = np.asarray(given, np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"rewards must be numbers, got {rewards!r:.80}.") from None
     if values.shape != (count,):
         raise ValueError(f"rewards must be {count} numbers, one a decision, got shape {values.shape}.")
@@ -81,6 +84,9 @@ def _spread(arms: Arms, given: Any, named: Sequence[ArmId] | None, axes: int) ->
         return Slot._make((whole, places)), None
     if given is None:
         raise ValueError(f"contexts must be {shape.in_words(axes)}, got None; without contexts, add arms first.")
+    if shared and shape.is_vector and len(shape.leaves[0][0]) == 1:
+        got = np.shape(given)
+        raise ValueError(f"contexts must be {shape.in_words(axes)}, got shape {got}; if arms share it, add arms first.")
     return given, None
 
 

@@ -73,7 +73,7 @@ class OnlineBandit:
         shape = shape_of_policy(policy, example)
         if shape is None:
             raise ValueError("example must be a context of one arm, got None: build did not make this policy.")
-        self.name = secrets.token_hex(4)
+        self.name = secrets.token_hex(8)
         self.policy = policy
         self._programs = Programs(policy, self.settings["seed"], self.settings["floor"])
         places = policy.origin.shared_by if policy.origin is not None else None
@@ -138,7 +138,7 @@ class OnlineBandit:
         if not is_number(older_than) or not older_than >= 0:
             raise ValueError(f"older_than must be seconds, at least 0, got {older_than!r}.")
         with self._lock:
-            numbers = self._state.ledger.older_than(time.time() - older_than)
+            numbers = self._state.ledger.older_than(older_than, time.time())
             if numbers:
                 self._do(Event("expire", {}, {"numbers": np.asarray(numbers, np.int64)}))
         self._after_observing()

@@ -44,7 +44,9 @@ class Shape(NamedTuple):
             raise ValueError(f"{what} must be {self.in_words(axes)}, got none: shape {arrays[0].shape}.")
         for array in arrays:
             if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise ValueError(f"{what} must be finite, got NaN or infinity; clean or drop such rows first.")
+                raise ValueError(
+                    f"{what} must be finite, in float32, got NaN or infinity; clean or drop such rows first."
+                )
         return jax.tree.unflatten(self.structure, arrays), lengths
 
     def zeros(self, *lengths: int) -> Any:
@@ -98,17 +100,23 @@ def _as_array(leaf: Any) -> np.ndarray:
 
 def _stacked(rows: Any, what: str) -> np.ndarray:
     try:
-        return np.asarray(rows, np.float32)
+        with np.errstate(over="ignore"):
+            return np.asarray(rows, np.float32)
     except (TypeError, ValueError):
         raise ValueError(f"{what} must be rows of equally many numbers, got {_short(rows)}.") from None
 
 
 def _numbers(leaf: Any, kind: str, what: str) -> np.ndarray:
+    """Of this kind. What is too large for float32 becomes infinite, to be refused; whole numbers stay what they are."""
     try:
         array = np.asarray(leaf)
-        if array.dtype.kind not in "fiub" or (np.dtype(kind).kind in "iu" and (array != np.floor(array)).any()):
+        if array.dtype.kind not in "fiub":
             raise TypeError
-        return np.asarray(array, np.dtype(kind), order="C")
+        with np.errstate(over="ignore", invalid="ignore"):
+            read = np.asarray(array, np.dtype(kind), order="C")
+        if read.dtype.kind in "iu" and (read != array).any():
+            raise TypeError
+        return read
     except (TypeError, ValueError):
         whole = "whole numbers" if np.dtype(kind).kind in "iu" else "numbers"
         raise ValueError(f"{what} must be {whole}, got {_short(leaf)}.") from None

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 
 from neuralucb.online.arms import ArmId
-from neuralucb.online.decisions import Columns, Decision
-from neuralucb.online.programs import each_leaf, of_arms, pad_arms
+from neuralucb.online.decisions import Decision, column
+from neuralucb.online.programs import each_leaf, power_of_two
 from neuralucb.online.rewards import Moments
 from neuralucb.online.state import Event
 
@@ -24,13 +24,13 @@ def decide(bandit: "OnlineBandit", contexts: Any, ids: Ids, available: np.ndarra
     """One decision over contexts [K, …]."""
     if bandit.settings["count_pending"]:
         one = jax.tree.map(lambda leaf: leaf[None], contexts)
-        (decision,) = _in_turn(bandit, *pad_arms(one, available[None]), ids, len(available))
+        (decision,) = _in_turn(bandit, one, ids, available[None], power_of_two(len(available)))
         return decision
     with bandit._lock:
         now = _Moment(bandit._give(1), bandit._state.version, bandit._state.moments)
         belief = bandit._state.belief
     made = bandit._programs.choose(now.first, belief, contexts, available)
-    arm = int(made.chosen[0])
+    arm = int(column(made, "chosen")[0])
     picked = each_leaf(lambda leaf: leaf[arm : arm + 1].copy(), contexts)  # the caller may use the array again
     (decision,) = _keep(bandit, now, ids, made, picked)
     return decision
@@ -39,15 +39,14 @@ def decide(bandit: "OnlineBandit", contexts: Any, ids: Ids, available: np.ndarra
 def decide_many(bandit: "OnlineBandit", contexts: Any, ids: Ids, available: np.ndarray) -> list[Decision]:
     """Decisions over contexts [B, K, …]; K is padded where arms have ids, and may come and go."""
     arms = available.shape[1]
-    if ids is not None:
-        contexts, available = pad_arms(contexts, available)
+    room = arms if ids is None else power_of_two(arms)
     if bandit.settings["count_pending"]:
-        return _in_turn(bandit, contexts, available, ids, arms)
+        return _in_turn(bandit, contexts, ids, available, room)
     with bandit._lock:
         now = _Moment(bandit._give(len(available)), bandit._state.version, bandit._state.moments)
         belief = bandit._state.belief
-    made = bandit._programs.choose_many(now.first, belief, contexts, available)
-    return _keep(bandit, now, ids, of_arms(made, arms), _rows(contexts, made.chosen))
+    made = bandit._programs.choose_many(now.first, belief, contexts, available, room=room)
+    return _keep(bandit, now, ids, made, _picked(contexts, made))
 
 
 class _Moment(NamedTuple):
@@ -58,40 +57,38 @@ class _Moment(NamedTuple):
     moments: Moments
 
 
-def _in_turn(bandit: "OnlineBandit", contexts: Any, available: np.ndarray, ids: Ids, arms: int) -> list[Decision]:
+def _in_turn(bandit: "OnlineBandit", contexts: Any, ids: Ids, available: np.ndarray, room: int) -> list[Decision]:
     """Each knows of those before it, and of all that wait: so nobody else may decide meanwhile."""
     with bandit._lock:
         now = _Moment(bandit._give(len(available)), bandit._state.version, bandit._state.moments)
-        supposed, made = bandit._programs.choose_in_turn(now.first, bandit._state.supposed(), contexts, available)
-        decisions = _keep(bandit, now, ids, of_arms(made, arms), _rows(contexts, made.chosen))
-        bandit._state.suppose(supposed)
-        return decisions
+        supposed = bandit._state.supposed()
+        made = bandit._programs.choose_in_turn(now.first, supposed, contexts, available, room=room)
+        return _keep(bandit, now, ids, made, _picked(contexts, made))
 
 
-def _keep(bandit: "OnlineBandit", now: _Moment, ids: Ids, made: Columns, picked: Any) -> list[Decision]:
+def _keep(bandit: "OnlineBandit", now: _Moment, ids: Ids, made: np.ndarray, picked: Any) -> list[Decision]:
     """Make decisions durable, then known."""
     state = bandit._state
     if state.normalize:
-        made = _in_your_scale(now.moments, made)
+        _put_in_your_scale(now.moments, made)
     fields = {"first": now.first, "version": now.version, "time": time.time(), "arms": ids}
-    arrays = {**made._asdict(), **state.context_arrays(picked)}
+    arrays = {"rows": made, **state.context_arrays(picked)}
     for array in arrays.values():
         array.flags.writeable = False  # decisions show the ledger's own
     with bandit._lock:
         bandit._do(Event("decide", fields, arrays))
-        asked = state.ledger.pending[now.first].asked
+        asked = state.ledger.pending[now.first]
     return asked.decisions(bandit.name)
 
 
-def _in_your_scale(moments: Moments, made: Columns) -> Columns:
-    """Choices in the caller's scale of rewards."""
-    kind, scale = made.mean.dtype, moments.deviation
-    return made._replace(
-        mean=(made.mean * scale + moments.mean).astype(kind),
-        width=(made.width * scale).astype(kind),
-        score=(made.score * scale + moments.mean).astype(kind),
-    )
+def _put_in_your_scale(moments: Moments, made: np.ndarray) -> None:
+    """Choices in the caller's scale of rewards, in place of the network's."""
+    for name, shift in (("mean", moments.mean), ("width", 0.0), ("score", moments.mean)):
+        numbers = column(made, name)
+        numbers[:] = numbers * moments.deviation + shift
 
 
-def _rows(contexts: Any, arms: Any) -> Any:
+def _picked(contexts: Any, made: np.ndarray) -> Any:
+    """The contexts of the arms chosen."""
+    arms = column(made, "chosen").astype(np.intp)
     return jax.tree.map(lambda leaf: leaf[np.arange(len(arms)), arms], contexts)

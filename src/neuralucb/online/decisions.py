@@ -10,9 +10,16 @@ import numpy as np
 
 from neuralucb.online.arms import ArmId
 
-__all__ = ["BY_ARM", "Asked", "Columns", "Decision", "Explanation", "Ledger"]
+__all__ = ["BY_ARM", "SINGLE", "Asked", "Decision", "Explanation", "Ledger", "column"]
 
 BY_ARM = ("mean", "width", "score", "propensities")
+SINGLE = ("chosen", "greedy", "exploration", "propensity")
+"""A choice among K arms is one row of numbers, [4K + 4]: each of the first for every arm, then each of the second.
+
+greedy      the arm with the highest mean
+exploration γ, the scale that turned widths into scores
+propensity  of the arm chosen; NaN where there was no chance in it
+"""
 
 REMEMBERED = 1000
 """Decisions that can still be explained after their reward has come."""
@@ -70,40 +77,25 @@ class Explanation(NamedTuple):
         return "\n".join(lines)
 
 
-class Columns(NamedTuple):
-    """What is kept of B choices among K arms."""
-
-    chosen: Any
-    greedy: Any
-    """[B] the arm with the highest mean"""
-    mean: Any
-    width: Any
-    score: Any
-    exploration: Any
-    propensity: Any
-    """[B] of the arm chosen; NaN where there was no chance in it"""
-    propensities: Any
-    """[B, K]"""
+def column(rows: np.ndarray, name: str) -> np.ndarray:
+    """A column of choices [B, 4K + 4], not a copy: [B, K] of every arm, or [B]."""
+    if name in SINGLE:
+        return rows[:, SINGLE.index(name) - len(SINGLE)]
+    arms = rows.shape[1] // len(BY_ARM) - 1
+    first = BY_ARM.index(name) * arms
+    return rows[:, first : first + arms]
 
 
 class Asked(NamedTuple):
-    """Decisions made at once, B of them; columns of equal length."""
+    """Decisions made at once, B of them."""
 
     first: int
     """the number of the first"""
     version: int
     time: float
     arms: tuple[ArmId, ...] | None
-    chosen: np.ndarray
-    greedy: np.ndarray
-    mean: np.ndarray
-    width: np.ndarray
-    score: np.ndarray
-    exploration: np.ndarray
-    propensity: np.ndarray
-    """[B] of the arm chosen; NaN where there was no chance in it"""
-    propensities: np.ndarray
-    """[B, K]"""
+    rows: np.ndarray
+    """[B, 4K + 4], of which `column` gives one"""
     context: tuple[np.ndarray, ...]
     """of the arm chosen: the leaves"""
 
@@ -113,37 +105,34 @@ class Asked(NamedTuple):
 
     def decisions(self, name: str) -> list[Decision]:
         """Each of them, as a caller gets it."""
-        places = self.chosen.tolist()
-        ids = [f"{name}-{self.first + row}" for row in range(len(places))]
-        chances = [None if math.isnan(chance) else chance for chance in self.propensity.tolist()]
-        by_arm = self.mean, self.width, self.score, chances, self.propensities
-        columns = ids, map(self.arm, places), places, *by_arm, repeat(self.version)
+        chosen, chances = (column(self.rows, name).tolist() for name in ("chosen", "propensity"))
+        places = list(map(int, chosen))
+        ids = [f"{name}-{number}" for number in range(self.first, self.first + len(places))]
+        arms = places if self.arms is None else map(self.arms.__getitem__, places)
+        mean, width, score, propensities = (column(self.rows, name) for name in BY_ARM)
+        chances = [None if math.isnan(chance) else chance for chance in chances]
+        columns = ids, arms, places, mean, width, score, chances, propensities, repeat(self.version)
         return list(map(Decision._make, zip(*columns, strict=False)))
 
     def alone(self, row: int) -> "Asked":
         """One of them, without the memory of the others."""
-        if len(self.chosen) == 1:
+        if len(self.rows) == 1:
             return self
-        columns = (column[row : row + 1].copy() for column in self[4:12])
-        context = tuple(leaf[row : row + 1].copy() for leaf in self.context)
-        return Asked._make((self.first + row, self.version, self.time, self.arms, *columns, context))
+        rows, *context = (array[row : row + 1].copy() for array in (self.rows, *self.context))
+        return Asked(self.first + row, self.version, self.time, self.arms, rows, tuple(context))
 
     @property
     def bytes(self) -> int:
         """Memory held."""
-        return sum(column.nbytes for column in (*self[4:12], *self.context))
-
-
-class _Place(NamedTuple):
-    asked: Asked
-    row: int
+        return sum(array.nbytes for array in (self.rows, *self.context))
 
 
 class Ledger:
     """Decisions that wait for a reward, by number; and the last ones that had theirs, to be explained."""
 
     def __init__(self) -> None:
-        self.pending: dict[int, _Place] = {}
+        self.pending: dict[int, Asked] = {}
+        """by number; it is their row number - asked.first"""
         self.next = 0
         self._resolved: OrderedDict[int, tuple[Asked, str, float | None]] = OrderedDict()
         self._left: dict[int, int] = {}
@@ -151,31 +140,39 @@ class Ledger:
 
     def add(self, asked: Asked) -> None:
         """Take note of decisions."""
-        count = len(asked.chosen)
-        for row in range(count):
-            self.pending[asked.first + row] = _Place(asked, row)
+        count = len(asked.rows)
+        self.pending.update(dict.fromkeys(range(asked.first, asked.first + count), asked))
         if count > 1:
             self._left[asked.first] = count
         self.next = max(self.next, asked.first + count)
 
     def contexts(self, numbers: Iterable[int]) -> tuple[np.ndarray, ...]:
         """The contexts of the arms chosen, one row a decision: their leaves."""
-        places = [self.pending[number] for number in numbers]
+        places = self._places(numbers)
         if len(places) == 1:  # as it mostly is
             ((asked, row),) = places
             return tuple(leaf[row : row + 1] for leaf in asked.context)
-        leaves = range(len(places[0].asked.context))
+        leaves = range(len(places[0][0].context))
         return tuple(np.stack([asked.context[leaf][row] for asked, row in places]) for leaf in leaves)
 
-    def expected(self) -> np.ndarray:
-        """What every decision that waits is expected to bring."""
-        return np.asarray([asked.mean[row, asked.chosen[row]] for asked, row in self.pending.values()], np.float64)
+    def expected(self, numbers: Iterable[int]) -> np.ndarray:
+        """What decisions that wait are expected to bring."""
+        places = self._places(numbers)
+        return np.asarray([asked.rows[row, int(asked.rows[row, -len(SINGLE)])] for asked, row in places], np.float64)
+
+    def _places(self, numbers: Iterable[int]) -> list[tuple[Asked, int]]:
+        """Where decisions stand: among which, in which row."""
+        return [(asked := self.pending[number], number - asked.first) for number in numbers]
 
     def resolve(self, numbers: Sequence[int], rewards: Sequence[float] | None) -> None:
         """They had their reward, or never will."""
         for number, reward in zip(numbers, rewards if rewards is not None else [None] * len(numbers), strict=True):
-            asked, row = self.pending.pop(number)
-            self._resolved[number] = (asked.alone(row), "expired" if reward is None else "observed", reward)
+            asked = self.pending.pop(number)
+            self._resolved[number] = (
+                asked.alone(number - asked.first),
+                "expired" if reward is None else "observed",
+                reward,
+            )
             if asked.first in self._left:
                 self._thin(asked)
         while len(self._resolved) > REMEMBERED:
@@ -184,12 +181,12 @@ class Ledger:
     def _thin(self, asked: Asked) -> None:
         """Let go of a batch of which few wait still, so that they do not hold the memory of all."""
         self._left[asked.first] -= 1
-        if self._left[asked.first] > len(asked.chosen) // 8:
+        if self._left[asked.first] > len(asked.rows) // 8:
             return
         del self._left[asked.first]
-        for row in range(len(asked.chosen)):
+        for row in range(len(asked.rows)):
             if asked.first + row in self.pending:
-                self.pending[asked.first + row] = _Place(asked.alone(row), 0)
+                self.pending[asked.first + row] = asked.alone(row)
 
     def numbers(self, decision_ids: Iterable[str], name: str) -> list[int]:
         """The numbers of decisions, all of which must wait, by their ids."""
@@ -208,48 +205,46 @@ class Ledger:
             return "has had its reward" if self._resolved[number][1] == "observed" else "has expired"
         return "has had its reward, or has expired"
 
-    def older_than(self, time: float) -> list[int]:
-        """Those that wait since before that time."""
-        return [number for number, (asked, _) in self.pending.items() if asked.time < time]
+    def older_than(self, seconds: float, now: float) -> list[int]:
+        """Those that wait for so long. A clock that was set back makes none younger than 0."""
+        return [number for number, asked in self.pending.items() if max(0.0, now - asked.time) >= seconds]
 
     def explain(self, decision_id: str, name: str) -> Explanation:
         """All about one decision."""
         number = _number(decision_id, name)
         if number in self.pending:
-            (asked, row), status, reward = self.pending[number], "pending", None
+            asked, status, reward = self.pending[number], "pending", None
         elif number in self._resolved:
-            (asked, status, reward), row = self._resolved[number], 0
+            asked, status, reward = self._resolved[number]
         else:
             what = self._what_became_of(number)
             raise ValueError(f"decision {decision_id} {what}; pending ones and the last {REMEMBERED} can be explained.")
-        (decision,) = asked.alone(row).decisions(name)
-        greedy = int(asked.greedy[row])
+        asked = asked.alone(number - asked.first)
+        (decision,) = asked.decisions(name)
+        greedy, exploration = (column(asked.rows, each)[0] for each in ("greedy", "exploration"))
         return Explanation(
-            decision, asked.arms or range(len(decision.mean)), float(asked.exploration[row]), asked.arm(greedy),
-            decision.position != greedy, status, reward,
+            decision, asked.arms or range(len(decision.mean)), float(exploration), asked.arm(int(greedy)),
+            decision.position != int(greedy), status, reward,
         )  # fmt: skip
 
     @property
     def bytes(self) -> int:
         """Memory held by what waits."""
-        return sum({id(asked): asked.bytes for asked, _ in self.pending.values()}.values())
+        return sum({id(asked): asked.bytes for asked in self.pending.values()}.values())
 
     def export(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What waits, as plain values and arrays."""
-        places = list(self.pending.values())
+        places = self._places(self.pending)
         fields = {
             "numbers": list(self.pending),
             "next": self.next,
             "versions": [asked.version for asked, _ in places],
             "times": [asked.time for asked, _ in places],
             "arms": [asked.arms for asked, _ in places],
-            "counts": [asked.mean.shape[1] for asked, _ in places],
+            "lengths": [asked.rows.shape[1] for asked, _ in places],
         }
         empty = np.zeros(0, np.float32)
-        arrays = {
-            name: np.concatenate([getattr(asked, name)[row : row + 1].ravel() for asked, row in places] or [empty])
-            for name in Columns._fields
-        }
+        arrays = {"rows": np.concatenate([asked.rows[row] for asked, row in places] or [empty])}
         if places:
             arrays |= {f"context.{leaf}": rows for leaf, rows in enumerate(self.contexts(self.pending))}
         return fields, arrays
@@ -259,18 +254,14 @@ class Ledger:
         """From what `export` gave."""
         ledger, start = cls(), 0
         for row, number in enumerate(fields["numbers"]):
-            arms, end, one = fields["arms"][row], start + fields["counts"][row], slice(row, row + 1)
-            columns = (
-                arrays[name][None, start:end] if name in BY_ARM else arrays[name][row : row + 1]
-                for name in Columns._fields
-            )
-            context = tuple(arrays[f"context.{leaf}"][one] for leaf in range(leaves))
-            ledger.add(Asked._make((
+            arms, end = fields["arms"][row], start + fields["lengths"][row]
+            context = tuple(arrays[f"context.{leaf}"][row : row + 1] for leaf in range(leaves))
+            ledger.add(Asked(
                 number, fields["versions"][row], fields["times"][row], None if arms is None else tuple(arms),
-                *columns, context,
-            )))  # fmt: skip
+                arrays["rows"][None, start:end], context,
+            ))  # fmt: skip
             start = end
-        ledger.next = fields["next"]
+        ledger.next = int(fields["next"])
         return ledger
 
 

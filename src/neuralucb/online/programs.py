@@ -11,10 +11,10 @@ from jax import lax, random
 
 from neuralucb.exploring import deterministic, floor
 from neuralucb.history import History
-from neuralucb.online.decisions import BY_ARM, Columns
-from neuralucb.policy import Belief, Info, Policy
+from neuralucb.online.decisions import BY_ARM, SINGLE
+from neuralucb.policy import Belief, Choice, Info, Policy
 
-__all__ = ["ROWS", "Programs", "each_leaf", "of_arms", "pad_arms", "room_for"]
+__all__ = ["ROWS", "Programs", "each_leaf", "power_of_two", "room_for"]
 
 ROWS = 64
 """Observations absorbed by one call. One program for one and for many: the same numbers, live and replayed."""
@@ -47,31 +47,34 @@ class Programs:
         with jax.enable_x64(True):
             return jax.block_until_ready(self._init(self._keys.init))
 
-    def choose(self, number: int, belief: Belief, contexts: Any, available: np.ndarray) -> Columns:
-        """One choice among K arms, padded to a power of two, as one row."""
+    def choose(self, number: int, belief: Belief, contexts: Any, available: np.ndarray) -> np.ndarray:
+        """One choice among K arms, padded to a power of two, as one row [1, 4K + 4]."""
         arms = len(available)
-        contexts, available = _padded((contexts, available), _power_of_two(arms))
+        contexts, available = _padded((contexts, available), power_of_two(arms))
         made = self._call("choose", self._keys.select, np.uint32(number % 2**32), belief, contexts, available)
-        return of_arms(Columns._make(map(np.asarray, made)), arms)
+        return _of_arms(np.asarray(made)[None], arms)
 
-    def choose_many(self, first: int, belief: Belief, contexts: Any, available: np.ndarray) -> Columns:
-        """Choices for B sets of contexts [B, K, …], none of which knows of the others."""
+    def choose_many(self, first: int, belief: Belief, contexts: Any, available: np.ndarray, *, room: int) -> np.ndarray:
+        """Choices [B, 4K + 4] for B sets of contexts [B, K, …], none of which knows of the others.
+
+        room  how many arms the program is for: K, or more where arms come and go
+        """
         pieces = [
-            _first(self._call("choose_many", self._keys.select, numbers, belief, *padded), count)
-            for numbers, padded, count in _pieces(first, (contexts, available))
+            np.asarray(self._call("choose_many", self._keys.select, numbers, belief, *padded))[:count]
+            for numbers, padded, count in _pieces(first, _with_room(contexts, available, room))
         ]
-        return _joined(pieces)
+        return _of_arms(np.concatenate(pieces), available.shape[1])
 
     def choose_in_turn(
-        self, first: int, belief: Belief, contexts: Any, available: np.ndarray
-    ) -> tuple[Belief, Columns]:
+        self, first: int, belief: Belief, contexts: Any, available: np.ndarray, *, room: int
+    ) -> np.ndarray:
         """The same, each after the ones before are supposed to have brought what was expected of them."""
         pieces = []
-        for numbers, padded, count in _pieces(first, (contexts, available)):
+        for numbers, padded, count in _pieces(first, _with_room(contexts, available, room)):
             real = np.arange(len(numbers)) < count
             belief, made = self._call("choose_in_turn", self._keys.select, numbers, belief, *padded, real)
-            pieces.append(_first(made, count))
-        return belief, _joined(pieces)
+            pieces.append(np.asarray(made)[:count])
+        return _of_arms(np.concatenate(pieces), available.shape[1])
 
     def absorb(self, belief: Belief, contexts: Any, rewards: np.ndarray) -> tuple[Belief, int]:
         """The belief after n observations, and how many of them were refused: they made it not finite."""
@@ -97,14 +100,18 @@ class Programs:
         return jax.block_until_ready(after), jax.device_get(info), bool(finite)
 
     def warm_up(self, belief: Belief, contexts: Any, *, in_turn: bool) -> None:
-        """Compile what decisions over contexts [B, K, …] like these need, and absorbing."""
-        mask = np.ones(jax.tree.leaves(contexts)[0].shape[:2], bool)
-        self.choose(0, belief, jax.tree.map(lambda leaf: leaf[0], contexts), mask[0])
+        """Compile what decisions over contexts [B, K, …] like these need, arms by id too, and absorbing."""
+        available = np.ones(jax.tree.leaves(contexts)[0].shape[:2], bool)
+        count, arms = available.shape
+        one = jax.tree.map(lambda leaf: leaf[:1], contexts)
         if in_turn:
-            self.choose_in_turn(0, belief, contexts, mask)
-        elif len(mask) > 1:
-            self.choose_many(0, belief, contexts, mask)
-        self.absorb(belief, jax.tree.map(lambda leaf: leaf[:1, 0], contexts), np.zeros(1, np.float32))
+            self.choose_in_turn(0, belief, one, available[:1], room=power_of_two(arms))
+        else:
+            self.choose(0, belief, jax.tree.map(lambda leaf: leaf[0], one), available[0])
+        for room in {arms, power_of_two(arms)} if count > 1 else ():
+            choose = self.choose_in_turn if in_turn else self.choose_many
+            choose(0, belief, contexts, available, room=room)
+        self.absorb(belief, jax.tree.map(lambda leaf: leaf[:, 0], one), np.zeros(1, np.float32))
 
     @property
     def compilations(self) -> int:
@@ -121,29 +128,31 @@ def _compile(bare: Policy, share: float) -> dict[str, Any]:
     """The programs of a policy; a second bandit with the same one compiles nothing."""
     policy = floor(bare, share) if share else bare
 
-    def choose(key: Any, number: Any, belief: Belief, contexts: Any, available: Any) -> Columns:
+    def choose(key: Any, number: Any, belief: Belief, contexts: Any, available: Any) -> tuple[Choice, Any]:
         choice = policy.select(random.fold_in(key, number), belief, contexts, available)
         mean = jnp.where(available, choice.mean, -jnp.inf)
         best = jnp.argmax(mean).astype(choice.arm.dtype)
         greedy = jnp.where(mean[choice.arm] == mean[best], choice.arm, best)  # a tie is no exploration
-        chance = choice.propensity[choice.arm].astype(jnp.float64)
+        chance = choice.propensity[choice.arm]
         chance = jnp.where(deterministic(chance, available.sum()), jnp.nan, chance)
-        return Columns._make((
-            choice.arm, greedy, choice.mean, choice.width, choice.score, choice.exploration, chance, choice.propensity
-        ))  # fmt: skip
+        # one array: to hand over one for each column would cost more than to compute them
+        columns = dict(zip(BY_ARM, (choice.mean, choice.width, choice.score, choice.propensity), strict=True))
+        columns |= dict(zip(SINGLE, (choice.arm, greedy, choice.exploration, chance), strict=True))
+        kind = choice.mean.dtype if choice.mean.dtype == jnp.float64 else jnp.float32
+        return choice, jnp.concatenate([column.reshape(-1).astype(kind) for column in columns.values()])
 
-    def choose_one(*asked: Any) -> Columns:
-        return jax.tree.map(lambda leaf: leaf[None], choose(*asked))
+    def choose_one(*asked: Any) -> Any:
+        return choose(*asked)[1]
 
     def choose_in_turn(
         key: Any, numbers: Any, belief: Belief, contexts: Any, available: Any, real: Any
-    ) -> tuple[Belief, Columns]:
-        def one(belief: Belief, asked: Any) -> tuple[Belief, Columns]:
+    ) -> tuple[Belief, Any]:
+        def one(belief: Belief, asked: Any) -> tuple[Belief, Any]:
             number, contexts, available, real = asked
-            made = choose(key, number, belief, contexts, available)
-            context = jax.tree.map(lambda leaf: leaf[made.chosen], contexts)
-            supposed = policy.observe(belief, context, made.mean[made.chosen].astype(jnp.float32))
-            return jax.tree.map(lambda new, old: jnp.where(real, new, old), supposed, belief), made
+            choice, row = choose(key, number, belief, contexts, available)
+            context = jax.tree.map(lambda leaf: leaf[choice.arm], contexts)
+            supposed = policy.observe(belief, context, choice.mean[choice.arm].astype(jnp.float32))
+            return jax.tree.map(lambda new, old: jnp.where(real, new, old), supposed, belief), row
 
         return lax.scan(one, belief, (numbers, contexts, available, real))
 
@@ -160,7 +169,7 @@ def _compile(bare: Policy, share: float) -> dict[str, Any]:
 
     return {
         "choose": jax.jit(choose_one),
-        "choose_many": jax.jit(jax.vmap(choose, (None, 0, None, 0, 0))),
+        "choose_many": jax.jit(jax.vmap(choose_one, (None, 0, None, 0, 0))),
         "choose_in_turn": jax.jit(choose_in_turn),
         "absorb": jax.jit(absorb),
         "learn": jax.jit(learn),
@@ -169,10 +178,11 @@ def _compile(bare: Policy, share: float) -> dict[str, Any]:
 
 def room_for(rows: int) -> int:
     """The capacity of a history that holds so many rows: a power of two."""
-    return max(LEAST_HISTORY, _power_of_two(rows))
+    return max(LEAST_HISTORY, power_of_two(rows))
 
 
-def _power_of_two(count: int) -> int:
+def power_of_two(count: int) -> int:
+    """The least that is not below the count."""
     return 1 << max(0, count - 1).bit_length()
 
 
@@ -182,40 +192,35 @@ def _pieces(first: int, tree: Any) -> Any:
     for start in range(0, count, BATCH):
         piece = jax.tree.map(lambda leaf, start=start: leaf[start : start + BATCH], tree)
         length = min(BATCH, count - start)
-        size = _power_of_two(length)
+        size = power_of_two(length)
         numbers = np.arange(first + start, first + start + size, dtype=np.uint64).astype(np.uint32)  # may wrap
         contexts, available = _padded(piece, size)
         available[length:] = True
         yield numbers, (contexts, available), length
 
 
-def pad_arms(contexts: Any, available: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Sets of contexts [B, K, …] with K padded to a power of two, by arms that are not available."""
-    arms = available.shape[1]
-    room = _power_of_two(arms) - arms
-    if not room:
+def _with_room(contexts: Any, available: np.ndarray, room: int) -> tuple[Any, np.ndarray]:
+    """Sets of contexts [B, K, …] with K padded by arms that are not available."""
+    more = room - available.shape[1]
+    if not more:
         return contexts, available
 
     def pad(leaf: np.ndarray) -> np.ndarray:
-        return np.pad(leaf, [(0, 0), (0, room), *[(0, 0)] * (leaf.ndim - 2)])
+        return np.pad(leaf, [(0, 0), (0, more), *[(0, 0)] * (leaf.ndim - 2)])
 
     return jax.tree.map(pad, contexts), pad(available)
 
 
-def of_arms(columns: Columns, arms: int) -> Columns:
-    """Without the arms that padding added."""
-    return columns._replace(**{name: getattr(columns, name)[:, :arms] for name in BY_ARM})
+def _of_arms(rows: np.ndarray, arms: int) -> np.ndarray:
+    """Choices without the arms that padding added, as a copy: a small array of JAX's keeps kilobytes alive."""
+    return rows.take(_without_padding(arms, rows.shape[1]), axis=1)
 
 
-def _first(columns: Columns, count: int) -> Columns:
-    """On the host, without the decisions that padding added."""
-    return Columns._make(np.asarray(column)[:count] for column in columns)
-
-
-def _joined(pieces: list[Columns]) -> Columns:
-    if len(pieces) == 1:
-        return pieces[0]
-    return Columns._make(np.concatenate(columns) for columns in zip(*pieces, strict=True))
+@lru_cache(maxsize=64)
+def _without_padding(arms: int, length: int) -> np.ndarray:
+    """Which numbers of a choice are of the first so many arms, or of none."""
+    by_arm = np.arange(length - len(SINGLE)).reshape(len(BY_ARM), -1)[:, :arms]
+    return np.concatenate([by_arm.ravel(), np.arange(length - len(SINGLE), length)])
 
 
 def _padded(tree: Any, size: int) -> Any:

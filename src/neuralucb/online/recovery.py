@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Keeper", "load", "save", "step"]
 
+MISFIT = (KeyError, TypeError, IndexError, AttributeError, OverflowError)
+"""What comes of fields that are not there, or of another kind, though the SHA-256 is right."""
+
 REPLAYED = 4096
 """Observations absorbed at once while a journal is replayed."""
 
@@ -47,6 +50,9 @@ class Keeper:
             self._journal.begin(max(segments(folder), default=0) + 1, number)
             if settings != bandit.settings:
                 self.snapshot()  # what `load` goes on with
+        except MISFIT as problem:
+            self._journal.close()
+            raise _unreadable(folder, problem) from problem
         except BaseException:
             self._journal.close()
             raise
@@ -84,7 +90,11 @@ class Keeper:
             raise ValueError(f"steps must be at most {len(there)}, the snapshots there are, got {steps}.")
         number, shot = snapshots.read(self.folder, there[-steps])
         self.append(Event("rollback", {"snapshot": number}, {}))
-        self._bandit._state.apply(Event("rollback", shot.fields["state"], shot.arrays))
+        try:
+            self._bandit._state.apply(Event("rollback", shot.fields["state"], shot.arrays))
+        except BaseException as problem:
+            self.fail(problem)
+            raise
         self._believed = number
         return number
 
@@ -173,13 +183,13 @@ def load(kind: type["OnlineBandit"], folder: Path, policy: Policy | None, exampl
             example = np.zeros(*leaves[0])
         journal = folder if shot.fields["segment"] else None
         bandit = kind(policy, **settings, journal=journal, example=example)
-    except (KeyError, TypeError) as problem:
-        raise StorageError(f"{folder} has a snapshot that this version cannot read: {problem!r}.") from problem
-    if journal is None:
-        _check_same(bandit, shot, folder)
-        _restore(bandit, shot, folder)
-        bandit.name, bandit._given = shot.fields["name"], shot.fields["given"]
-    return bandit
+        if journal is None:
+            _check_same(bandit, shot, folder)
+            _restore(bandit, shot, folder)
+            bandit.name, bandit._given = shot.fields["name"], int(shot.fields["given"])
+        return bandit
+    except MISFIT as problem:
+        raise _unreadable(folder, problem) from problem
 
 
 def _of(bandit: "OnlineBandit", segment: int, record: int) -> Snapshot:
@@ -202,7 +212,7 @@ def _of(bandit: "OnlineBandit", segment: int, record: int) -> Snapshot:
 def _restore(bandit: "OnlineBandit", shot: Snapshot, folder: Path) -> None:
     try:
         bandit._state.restore(shot.fields["state"], shot.arrays)
-    except (KeyError, ValueError, TypeError) as problem:
+    except (ValueError, *MISFIT) as problem:
         raise StorageError(f"{folder} does not hold the state of this bandit's policy: {problem}.") from problem
 
 
@@ -218,6 +228,10 @@ def _check_same(bandit: "OnlineBandit", shot: Snapshot, folder: Path) -> None:
             raise ValueError(
                 f"{folder} was made with {name} {stored!r}, this bandit has {value!r}; take another folder."
             )
+
+
+def _unreadable(folder: Path, problem: Exception) -> StorageError:
+    return StorageError(f"{folder} holds what this version cannot read: {problem!r}; take back the files.")
 
 
 def _identity(bandit: "OnlineBandit") -> dict[str, Any]:

@@ -82,11 +82,12 @@ def read(folder: Path, number: int | None = None) -> tuple[int, Snapshot]:
     number = there[-1] if number is None else number
     manifest = _manifest(folder / _part(number, "manifest.json"))
     data = {name.split(".", 1)[1]: _checked(folder / name, part) for name, part in manifest["parts"].items()}
+    from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:
         return number, Snapshot(json.loads(data["state.json"]), load(data["arrays.safetensors"]))
-    except (KeyError, ValueError, TypeError) as problem:
+    except (KeyError, ValueError, TypeError, RecursionError, SafetensorError) as problem:
         raise StorageError(f"{folder} has a snapshot {number} that cannot be read: {problem}.") from problem
 
 

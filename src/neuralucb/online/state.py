@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +9,7 @@ import numpy as np
 
 from neuralucb.online.arms import Arms
 from neuralucb.online.contexts import Shape
-from neuralucb.online.decisions import Asked, Columns, Ledger
+from neuralucb.online.decisions import Asked, Ledger, column
 from neuralucb.online.leaves import leaves_of, with_leaves
 from neuralucb.online.observations import Observations
 from neuralucb.online.programs import Programs
@@ -19,7 +18,6 @@ from neuralucb.policy import Belief
 
 __all__ = ["Base", "Event", "State"]
 
-_columns = itemgetter(*Columns._fields)
 COUNTED = ("decisions", "observed", "expired", "learned", "diverged", "refused", "explored")
 OF_DECISIONS = ("decisions", "expired", "explored")
 
@@ -66,6 +64,8 @@ class State:
         self.smallest_variance = math.inf
         self.base: Base | None = None
         self._supposed: Belief | None = None
+        self._unsupposed: list[int] = []
+        """decisions since that was made"""
         self._waiting: list[tuple[Any, np.ndarray]] = []
         """observed, but not yet in the belief: replaying absorbs many at once"""
         self._unabsorbed = 0
@@ -90,7 +90,8 @@ class State:
 
     def apply(self, event: Event) -> None:
         """Change by an event. It must have been checked: this does not refuse."""
-        self._supposed = None
+        if event.kind != "decide":
+            self._supposed = None
         self._kinds[event.kind](event.fields, event.arrays)
 
     def settle(self, *, if_more_than: int = 0) -> None:
@@ -109,15 +110,18 @@ class State:
         return self.moments.scaled(rewards) if self.normalize else rewards.astype(np.float32)
 
     def supposed(self) -> Belief:
-        """The belief if every decision that waits had brought what was expected of it."""
-        if self._supposed is None and self.ledger.pending:
-            contexts = self.whole(self.ledger.contexts(self.ledger.pending))
-            self._supposed, _ = self.programs.absorb(self.belief, contexts, self.seen(self.ledger.expected()))
-        return self.belief if self._supposed is None else self._supposed
+        """The belief if every decision that waits had brought what was expected of it.
 
-    def suppose(self, belief: Belief) -> None:
-        """Keep what `supposed` will give until something is observed, learned or expires."""
-        self._supposed = belief
+        Made of what waits, in order, and of nothing else: after a restart it is the same to the last bit.
+        """
+        before, numbers = self._supposed, self._unsupposed
+        if before is None:
+            before, numbers = self.belief, list(self.ledger.pending)
+        if numbers:
+            contexts, expected = self.whole(self.ledger.contexts(numbers)), self.ledger.expected(numbers)
+            before, _ = self.programs.absorb(before, contexts, self.seen(expected))
+        self._supposed, self._unsupposed = before, []
+        return before
 
     def whole(self, leaves: Any) -> Any:
         """Contexts from their leaves."""
@@ -138,12 +142,13 @@ class State:
 
     def _decide(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         arms = None if fields["arms"] is None else tuple(fields["arms"])
-        columns = _columns(arrays)
-        context = tuple(arrays[f"c{leaf}"] for leaf in range(len(self.shape.leaves)))
-        self.ledger.add(Asked._make((fields["first"], fields["version"], fields["time"], arms, *columns, context)))
-        self.counts["decisions"] += len(arrays["chosen"])
-        self.counts["explored"] += int(np.count_nonzero(arrays["chosen"] != arrays["greedy"]))
-        self.smallest_variance = min(self.smallest_variance, float(arrays["width"].min()) ** 2)
+        rows, context = arrays["rows"], tuple(arrays[f"c{leaf}"] for leaf in range(len(self.shape.leaves)))
+        self.ledger.add(Asked(fields["first"], fields["version"], fields["time"], arms, rows, context))
+        if self._supposed is not None:
+            self._unsupposed += range(fields["first"], fields["first"] + len(rows))
+        self.counts["decisions"] += len(rows)
+        self.counts["explored"] += int(np.count_nonzero(column(rows, "chosen") != column(rows, "greedy")))
+        self.smallest_variance = min(self.smallest_variance, float(column(rows, "width").min()) ** 2)
 
     def _reward(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         numbers, rewards = arrays["numbers"].tolist(), arrays["rewards"]
@@ -204,7 +209,6 @@ class State:
         self.restore(fields, arrays)
         self.ledger, self.arms, self.version, counts = now
         self.counts |= counts
-        self._supposed = None
 
     def export(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All of it, as plain values and arrays."""
@@ -227,27 +231,25 @@ class State:
         }
         arrays = {f"pending.{name}": array for name, array in pending_arrays.items()}
         arrays |= leaves_of(self.belief, "belief")
-        if self._supposed is not None:
-            arrays |= leaves_of(self._supposed, "supposed")
         arrays |= {f"history.{name}": array for name, array in self.context_arrays(contexts).items()}
         return fields, arrays | {"history.rewards": rewards, "features": features}
 
     def restore(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """What `export` gave. Raises KeyError or ValueError, and changes nothing, where it does not fit the policy."""
         belief = with_leaves(self.fresh, _named(arrays, "belief"), all_of_them=True)
-        supposed = _named(arrays, "supposed")
         observations = Observations(self.shape, self.observations.window)
         observations.restore(self.context_of(_named(arrays, "history")), arrays["history.rewards"], fields["total"])
         arms = self.arms.restored([tuple(each) for each in fields["places"]], arrays["features"], fields["taken"])
         ledger = Ledger.restored(fields["pending"], _named(arrays, "pending"), len(self.shape.leaves))
         moments, counts = Moments(*fields["moments"]), {name: int(fields["counts"][name]) for name in COUNTED}
         version, learned_at = int(fields["version"]), int(fields["learned_at"])
-        self._supposed = with_leaves(self.fresh, supposed, all_of_them=True) if supposed else None
+        self._supposed = None
         self.belief, self.observations, self.arms, self.ledger = belief, observations, arms, ledger
         self.moments, self.counts, self.version, self.learned_at = moments, counts, version, learned_at
         self.names = fields["names"]
-        self.loss = math.nan if fields["loss"] is None else fields["loss"]
-        self.smallest_variance = math.inf if fields["smallest_variance"] is None else fields["smallest_variance"]
+        self.loss = math.nan if fields["loss"] is None else float(fields["loss"])
+        smallest = fields["smallest_variance"]
+        self.smallest_variance = math.inf if smallest is None else float(smallest)
 
 
 def _named(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
