@@ -1,7 +1,7 @@
 """Vowpal Wabbit's dsjson, written: labels first, since VW loses those that stand after the context."""
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,9 @@ from neuralucb.logs.columns import Chunk, take
 from neuralucb.logs.numbered import ARM
 
 __all__ = ["write_dsjson"]
+
+PLACE = "\0"
+"""Where a number goes in a template: no JSON has this character in it, since within words it is escaped."""
 
 
 def write_dsjson(path: Path, chunks: Iterable[Chunk]) -> int:
@@ -109,13 +112,15 @@ def _contexts(chunk: Chunk, arms: np.ndarray, count: int) -> Iterator[str]:
         own = chunk.own[:, then].reshape(n, count * len(then))
         actions: Iterator[list[str]] = (row.split(",") for row in _rows(own))
     else:
-        whole = before + "%s]}"
+        whole = before + PLACE + "]}"
         actions = ([",".join([f'{{"{ARM}":{{"{arm}":1}}}}' for arm in row])] for row in arms.tolist())
-    if not first:
-        yield from (whole % tuple(action) for action in actions)
-        return
-    for row, action in zip(_rows(chunk.shared[:, first]), actions, strict=True):
-        yield whole % (*row.split(","), *action)
+    shared = (row.split(",") for row in _rows(chunk.shared[:, first])) if first else repeat([], n)
+    texts = whole.split(PLACE)
+    parts = [""] * (2 * len(texts) - 1)
+    parts[::2] = texts
+    for row, action in zip(shared, actions, strict=True):
+        parts[1::2] = row + action
+        yield "".join(parts)
 
 
 def _by_namespace(names: tuple[str, ...]) -> list[int]:
@@ -133,7 +138,7 @@ def _is_ambiguous(names: tuple[str, ...]) -> bool:
 
 
 def _template(names: tuple[str, ...], order: list[int]) -> str:
-    """An object with a %s for every feature, namespaces nested: {"User":{"age":%s}}."""
+    """An object with a place for every feature, namespaces nested: {"User":{"age":PLACE}}."""
     from orjson import dumps
 
     spaces: dict[str, list[str]] = {}
@@ -142,11 +147,11 @@ def _template(names: tuple[str, ...], order: list[int]) -> str:
         spaces.setdefault(space if slash else "", []).append(rest if slash else names[column])
 
     def quoted(text: str) -> str:
-        return dumps(text).decode().replace("%", "%%")
+        return dumps(text).decode()
 
     parts = []
     for space, inner in spaces.items():
-        body = ",".join(f"{quoted(name)}:%s" for name in inner)
+        body = ",".join(f"{quoted(name)}:{PLACE}" for name in inner)
         parts.append(f"{quoted(space)}:{{{body}}}" if space else body)
     return "{" + ",".join(parts) + "}"
 

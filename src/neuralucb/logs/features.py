@@ -1,7 +1,10 @@
 """Named features of JSON objects as columns: numbers as they are, words as one-hot, each name in a place of its own."""
 
 from array import array
+from collections.abc import Iterator
 from itertools import chain
+from operator import itemgetter
+from struct import error, pack
 from typing import Any
 
 import numpy as np
@@ -58,16 +61,12 @@ class Features:
         signature, layout = self._last
         if signature is None or sum(map(len, items)) != len(items) * (len(signature) + reserved):
             return False
-        begin = len(self._flat)
         try:
-            spaces = [[item[name] for item in items] for name, _ in signature]
-            for inner, (_, keys) in zip(spaces, signature, strict=True):
-                if list(map(tuple, inner)) != [keys] * len(items):
-                    return False
+            spaces = [_values_alike([item[name] for item in items], keys) for name, keys in signature if keys]
             together = spaces[0] if len(spaces) == 1 else chain.from_iterable(zip(*spaces, strict=True))
-            self._flat.extend(chain.from_iterable(map(dict.values, together)))
-        except (KeyError, TypeError, OverflowError):
-            del self._flat[begin:]
+            count = len(items) * sum(len(keys) for _, keys in signature)
+            self._flat.frombytes(pack(f"{count}d", *chain.from_iterable(together)))
+        except (KeyError, TypeError, ValueError, error):
             return False
         self._used.extend([layout] * len(items))
         return True
@@ -127,6 +126,14 @@ class Features:
             self._last = _signature(item), layout
         self._flat.extend(values)
         self._used.append(layout)
+
+
+def _values_alike(objects: list[dict[str, Any]], keys: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+    """The values of each object, which must have these keys and no other, in the order of the keys."""
+    if set(map(len, objects)) != {len(keys)}:
+        raise ValueError
+    values = map(itemgetter(*keys), objects)
+    return values if len(keys) > 1 else zip(values, strict=True)
 
 
 def _signature(item: dict[str, Any]) -> tuple[Any, ...]:
