@@ -365,7 +365,7 @@ def test_parquet_of_other_tools_is_read_and_its_types_are_checked(tmp_path):
     more = columns | {"shared": [[0.5], [1.5]], "own": [[1.0, 2.0], [3.0]]}
     parquet.write_table(pa.table(more), tmp_path / "more.parquet")
     (chunk,) = read_chunks(tmp_path / "more.parquet")
-    assert chunk.names.own == ("own/x0",)
+    assert chunk.names.own == ("own[0]",)
     assert_array_equal(chunk.own, [[1], [2], [3]])
     for change in ({"arm": ["a", "b"]}, {"arms": [0, 1]}, {"reward": [[1.0], [0.0]]}):
         parquet.write_table(pa.table(columns | change), tmp_path / "odd.parquet")
@@ -603,7 +603,7 @@ def test_a_bandit_is_trained_from_a_log_and_decides_well_at_once(tmp_path, comma
     assert "294 rewards" in out
     bandit = OnlineBandit.load(model)
     assert bandit.names == {"shared": [], "own": []} | {
-        "shared" if shared else "own": [f"{'shared' if shared else 'own'}/x{column}" for column in range(4)]
+        "shared" if shared else "own": [f"{'shared' if shared else 'own'}[{column}]" for column in range(4)]
     }
     decisions = bandit.select_many(contexts)
     best = np.where(contexts[:, 0] > 0, 2, 0) if shared else contexts[:, :, 0].argmax(axis=1)

@@ -1,7 +1,7 @@
 """Named features of JSON objects as columns: numbers as they are, words as one-hot, each name in a place of its own."""
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable
 from itertools import chain
 from operator import itemgetter
 from struct import error, pack
@@ -48,6 +48,9 @@ class Features:
                 elif value.__class__ is dict:
                     self._flat.extend(value.values())
                     keys.append((key, tuple(value)))
+                elif value.__class__ is list:
+                    self._flat.extend(value)
+                    keys.append((key, range(len(value))))
                 else:
                     self._flat.append(value)
                     keys.append((key, None))
@@ -128,23 +131,35 @@ class Features:
         self._used.append(layout)
 
 
-def _values_alike(objects: list[dict[str, Any]], keys: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-    """The values of each object, which must have these keys and no other, in the order of the keys."""
+def _values_alike(objects: list[Any], keys: tuple[str, ...] | range) -> Iterable[Iterable[Any]]:
+    """The values of each object, which must have these keys and no other, in their order; a list has a range."""
     if set(map(len, objects)) != {len(keys)}:
         raise ValueError
+    if type(keys) is range:
+        return objects
     values = map(itemgetter(*keys), objects)
     return values if len(keys) > 1 else zip(values, strict=True)
 
 
 def _signature(item: dict[str, Any]) -> tuple[Any, ...]:
-    """The keys of an object that is quick to read: numbers, and namespaces of numbers."""
-    return tuple((key, tuple(value) if type(value) is dict else None) for key, value in item.items() if key[0:1] != "_")
+    """The keys of an object that is quick to read: numbers, and namespaces and lists of numbers."""
+    return tuple((key, _keys(value)) for key, value in item.items() if key[0:1] != "_")
+
+
+def _keys(value: Any) -> tuple[str, ...] | range | None:
+    if type(value) is dict:
+        return tuple(value)
+    return range(len(value)) if type(value) is list else None
 
 
 def _is_quick(item: dict[str, Any]) -> bool:
-    """Whether there is nothing in an object but numbers, and namespaces of numbers."""
-    spaces = [value if type(value) is dict else {key: value} for key, value in item.items() if key[0:1] != "_"]
-    return all(type(value) in (int, float) and key[0:1] != "_" for space in spaces for key, value in space.items())
+    """Whether there is nothing in an object but numbers, and namespaces and lists of numbers."""
+    inside = {key: value for key, value in item.items() if key[0:1] != "_"}
+    spaces = [value if type(value) is dict else {"": value} for value in inside.values() if type(value) is not list]
+    lists = chain.from_iterable(value for value in inside.values() if type(value) is list)
+    return all(type(value) in (int, float) for value in lists) and all(
+        type(value) in (int, float) and key[0:1] != "_" for space in spaces for key, value in space.items()
+    )
 
 
 def _flatten(item: dict[str, Any], path: str, names: list[str], values: list[float]) -> None:

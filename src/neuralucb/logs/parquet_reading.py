@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralucb.logs.columns import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, take, whole
+from neuralucb.logs.columns import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, take, unnamed, whole
 from neuralucb.logs.parquet import META, VERSION
 
 __all__ = ["parquet_facts", "read_parquet"]
@@ -254,6 +254,4 @@ def _facts(file: Any, path: Path) -> tuple[Names, int]:
         own = max(own, int((_lengths(batch, "own") // np.maximum(counts, 1)).max(initial=0)))
         numbered, odd = whole(_values(batch, "arms"))  # a row with an odd one will be refused
         arms = max(arms, int(numbered[~odd & (numbered < MOST_ARMS)].max(initial=-1)) + 1)
-    return Names(
-        *(tuple(f"{kind}/x{n}" for n in range(count)) for kind, count in (("shared", shared), ("own", own)))
-    ), arms
+    return unnamed(shared, own), arms
