@@ -391,7 +391,9 @@ def test_files_that_are_no_logs_say_so(tmp_path):
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     np.savez(tmp_path / "table.npz", X=np.zeros(3))
     (tmp_path / "empty.dsjson").write_text("")
+    (tmp_path / "folder.parquet").mkdir()
     for name, reason in {
+        "folder.parquet": "Is a directory; name one file",
         "torn.parquet": "no Parquet, or torn",
         "table.parquet": "no column arm, reward, propensity, arms",
         "table.csv": "not in the Open Bandit Dataset's form",
@@ -550,6 +552,9 @@ def test_convert_tells_what_it_skipped(tmp_path, command):
     assert code == 0
     assert "2 decisions written to log.parquet" in out
     assert "1 decisions skipped" in err
+    write_lines(tmp_path / "bad.dsjson", EVENT | {"_label_probability": 2}, EVENT | {"pdrop": 2}, EVENT, [])
+    _, _, err = command("logs", "convert", "bad.dsjson", "log.parquet", "--skip-bad")
+    assert [f"bad.dsjson:{line}" for line in (1, 2, 4)] == [text.rpartition(":")[0] for text in err.splitlines()[1:]]
     assert command("logs", "convert", "log.dsjson", "log.dsjson")[0] == 2
     assert command("logs", "convert", "log.dsjson", "log.exe")[0] == 2
     code, _, err = command("logs", "convert", "log.parquet", "/proc/nowhere/log.dsjson")

@@ -203,7 +203,8 @@ def _open(path: Path) -> Any:
     try:
         file = parquet.ParquetFile(path)
     except (ArrowException, OSError):
-        reason = "no Parquet, or torn" if path.is_file() else "No such file"
+        absent = "Is a directory; name one file" if path.is_dir() else "No such file"
+        reason = "no Parquet, or torn" if path.is_file() else absent
         raise ValueError(f"{path} cannot be read: {reason}.") from None
     twice = sorted({name for name in file.schema_arrow.names if file.schema_arrow.names.count(name) > 1})
     if twice:
