@@ -405,6 +405,25 @@ def test_a_list_may_hold_anything_among_lists_of_numbers(tmp_path, odd):
     same(chunk, alone.chunk(None))
 
 
+ODD = (
+    {"x": 5}, {"x": None}, {"x": False}, {"x": True}, {"x": "a"}, {"x": "b"}, {"x": "5"}, {"x": []}, {"x": {}},
+    {"k": {"a": 1}}, {"k": [["a", 1]]}, {"k": {"": {"a": 2}}}, {"k": [{"a": 3}]}, {"k": ["a", {"a": "a"}, 7]},
+    {"k": {"a": None, "b": 2}}, {"k": {"a": 2, "b": None}}, {"k": {"_a": 9, "b": 2}}, {"_k": "w", "x": "a"}, {},
+    {"x": 1, "k": {"w": "a", "n": 2.5}}, {"k": {"n": 2.5, "w": "a"}, "x": 1}, {"0": 1}, {"k": [0, None, "0"]},
+)  # fmt: skip
+
+
+def test_what_was_read_once_is_read_the_same_again():
+    remembers, forgets = features.Features(), features.Features()
+    for item in (*ODD, *ODD, *reversed(ODD)):
+        remembers.add(item)
+        forgets._known.clear()
+        forgets.add(item)
+    assert remembers.names == forgets.names
+    assert_array_equal(remembers.rows(), forgets.rows())
+    assert_array_equal(remembers.rows()[len(ODD) : 2 * len(ODD)], remembers.rows()[: len(ODD)])
+
+
 def test_features_without_names_are_one_list_and_odd_names_survive(tmp_path):
     write_log(tmp_path / "log.dsjson", [decisions(2, dim=2)])
     text = (tmp_path / "log.dsjson").read_text()
