@@ -12,8 +12,9 @@ import numpy as np
 
 from neuralucb import build
 from neuralucb.evaluation import evaluate, target_probabilities
-from neuralucb.logs import Chunk, Log, Names, open_log, recorded, write_log
+from neuralucb.logs import Chunk, Log, open_log, recorded, write_log
 from neuralucb.logs.batches import batches, shape_of
+from neuralucb.logs.columns import unnamed
 
 ARMS, DIM, WIDTH, BATCH = 10, 50, 100, 8192
 
@@ -39,7 +40,7 @@ def timed(name: str, work: "object") -> None:
 
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    names = Names((), tuple(f"own/x{column}" for column in range(DIM)))
+    names = unnamed(0, DIM)
     log = Log(Path("generated"), names, ARMS, count, lambda: decisions(count))
     bandit = build("neural-ucb", **shape_of(log), width=WIDTH, design="diagonal")
     belief = bandit.init(jax.random.key(0))

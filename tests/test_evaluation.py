@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 
 from neuralucb import build
 from neuralucb.evaluation import FROZEN, METHODS, Rounds, Sums, add, estimates_of, evaluate, overlap_of, replay
+from neuralucb.evaluation.showing import markdown
 from neuralucb.exploring import floor
 from neuralucb.logs import Log, convert, open_log, recorded, write_log
 from neuralucb.logs.batches import batches, shape_of
@@ -306,6 +307,41 @@ def test_wrong_propensities_and_little_overlap_are_told_in_words():
     assert any("below 0.01" in word for word in narrow.words)
 
 
+def test_where_hardly_a_decision_agrees_no_interval_is_claimed_and_nobody_accused():
+    target = np.tile([0.0, 1.0], (40, 1))
+    arms = np.zeros(40, int)
+    rounds = Rounds(np.ones(40), np.full(40, 0.5), arms, target, np.zeros((40, 2)), np.ones(40))
+    for agree in (0, 1):
+        arms[:agree] = 1
+        sums = add(Sums.nothing(), rounds, switch=10)
+        made = {one.method: one for one in estimates_of(sums, FROZEN, level=0.95)}
+        assert all(np.isnan([made[name].low, made[name].error]).all() for name in FROZEN if name != "direct")
+        assert made["ips"].value == 2 * agree / 40
+        assert made["direct"].low == made["direct"].high == 0
+        (word,) = overlap_of(sums).words
+        assert word.startswith("little overlap")
+        assert word.endswith("the log has hardly taken the policy's arms")
+    (word,) = overlap_of(
+        add(Sums.nothing(), rounds._replace(arm=np.ones(40, int), propensity=np.ones(40)), switch=10)
+    ).words
+    assert word.startswith("few decisions: 40 decisions tell as much as 40")
+
+
+def test_a_table_shows_errors_to_three_digits_and_says_what_is_not_known():
+    rates = evaluate(in_memory(world(400, 1)), POLICY, (), methods=("ips",))
+    assert_allclose([len(cell.partition(".")[2]) for cell in _cells_of(rates)], 4)
+    small = rates._replace(logged=rates.logged._replace(error=0.00042))
+    assert_allclose([len(cell.partition(".")[2]) for cell in _cells_of(small)], 6)
+    (one,) = rates.estimates
+    lost = rates._replace(estimates=(one._replace(low=np.nan, high=np.nan, error=np.nan),))
+    assert "| not known |" in markdown([lost], title="a log")
+
+
+def _cells_of(made):
+    rows = [line.split(" | ") for line in markdown([made], title="a log").splitlines() if line.startswith("| ")]
+    return [row[2] for row in (rows[2], rows[3])]
+
+
 SURE = {"null": np.nan, "one": 1.0}
 
 
@@ -513,6 +549,7 @@ def test_the_share_to_learn_from_is_of_the_decisions_that_can_be_used(command, t
         (["log.parquet", "--policy", "lin-ucb", "--switch=-1"], "switch must be a weight, at least 0, got -1"),
         (["log.parquet", "--policy", "lin-ucb", "--train", "1"], "--train must be at least 0 and below 1"),
         (["log.parquet", "--policy", "lin-ucb", "--level", "95"], "level must be above 0 and below 1"),
+        (["log.parquet", "--policy", "lin-ucb", "--seed", "99999999999999999999"], "Invalid value for '--seed'"),
         (["sure.parquet", "--policy", "lin-ucb"], "was deterministic"),
         (["ones.parquet", "--policy", "lin-ucb", "--methods", "replay"], "was deterministic"),
     ],

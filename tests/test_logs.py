@@ -365,7 +365,7 @@ def test_parquet_of_other_tools_is_read_and_its_types_are_checked(tmp_path):
     more = columns | {"shared": [[0.5], [1.5]], "own": [[1.0, 2.0], [3.0]]}
     parquet.write_table(pa.table(more), tmp_path / "more.parquet")
     (chunk,) = read_chunks(tmp_path / "more.parquet")
-    assert chunk.names.own == ("own/x0",)
+    assert chunk.names.own == ("own[0]",)
     assert_array_equal(chunk.own, [[1], [2], [3]])
     for change in ({"arm": ["a", "b"]}, {"arms": [0, 1]}, {"reward": [[1.0], [0.0]]}):
         parquet.write_table(pa.table(columns | change), tmp_path / "odd.parquet")
@@ -391,7 +391,9 @@ def test_files_that_are_no_logs_say_so(tmp_path):
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     np.savez(tmp_path / "table.npz", X=np.zeros(3))
     (tmp_path / "empty.dsjson").write_text("")
+    (tmp_path / "folder.parquet").mkdir()
     for name, reason in {
+        "folder.parquet": "Is a directory; name one file",
         "torn.parquet": "no Parquet, or torn",
         "table.parquet": "no column arm, reward, propensity, arms",
         "table.csv": "not in the Open Bandit Dataset's form",
@@ -550,6 +552,9 @@ def test_convert_tells_what_it_skipped(tmp_path, command):
     assert code == 0
     assert "2 decisions written to log.parquet" in out
     assert "1 decisions skipped" in err
+    write_lines(tmp_path / "bad.dsjson", EVENT | {"_label_probability": 2}, EVENT | {"pdrop": 2}, EVENT, [])
+    _, _, err = command("logs", "convert", "bad.dsjson", "log.parquet", "--skip-bad")
+    assert [f"bad.dsjson:{line}" for line in (1, 2, 4)] == [text.rpartition(":")[0] for text in err.splitlines()[1:]]
     assert command("logs", "convert", "log.dsjson", "log.dsjson")[0] == 2
     assert command("logs", "convert", "log.dsjson", "log.exe")[0] == 2
     code, _, err = command("logs", "convert", "log.parquet", "/proc/nowhere/log.dsjson")
@@ -603,7 +608,7 @@ def test_a_bandit_is_trained_from_a_log_and_decides_well_at_once(tmp_path, comma
     assert "294 rewards" in out
     bandit = OnlineBandit.load(model)
     assert bandit.names == {"shared": [], "own": []} | {
-        "shared" if shared else "own": [f"{'shared' if shared else 'own'}/x{column}" for column in range(4)]
+        "shared" if shared else "own": [f"{'shared' if shared else 'own'}[{column}]" for column in range(4)]
     }
     decisions = bandit.select_many(contexts)
     best = np.where(contexts[:, 0] > 0, 2, 0) if shared else contexts[:, :, 0].argmax(axis=1)

@@ -365,6 +365,80 @@ def test_features_of_a_namespace_need_not_stand_together(tmp_path):
     assert_array_equal(chunk.shared, [[1, 0, 2], [1.5, 3, 2]])
 
 
+def test_events_read_at_once_are_read_as_each_alone(tmp_path):
+    random = np.random.default_rng(0)
+
+    def shuffled(space):
+        return {name: space[name] for name in random.permutation(list(space)).tolist()}
+
+    def event(n):
+        user = shuffled({"age": float(n), "hour": n % 24, "new": n == 70})
+        return with_context(User=user, One={"x": -n}, None_={}, List=[n, 0.5, n + 1])
+
+    events = [event(n) for n in range(200)]
+    path = write_lines(tmp_path / "log.dsjson", *events)
+    chunk, alone = together_wide(path), Events()
+    for line, one in enumerate(events, 1):
+        alone.add(line, one)
+    same(chunk, alone.chunk(None))
+    place = {name: column for column, name in enumerate(chunk.names.shared)}
+    wanted = {
+        "User/age": range(200),
+        "User/hour": np.arange(200) % 24,
+        "List[2]": range(1, 201),
+        "One/x": range(0, -200, -1),
+    }
+    for name, values in wanted.items():
+        assert_array_equal(chunk.shared[:, place[name]], values)
+    assert_array_equal(np.flatnonzero(chunk.shared[:, place["User/new"]]), [70])
+
+
+@pytest.mark.parametrize(
+    "odd", [[1.0, "2", 3.0], [1.0, None, 3.0], {"a": 1, "b": 2, "c": 3}, "abc", [1.0, 2.0], [[1, 2, 3]]]
+)
+def test_a_list_may_hold_anything_among_lists_of_numbers(tmp_path, odd):
+    plain, other = with_context(User=[1.0, 2.0, 3.0]), with_context(User=odd)
+    chunk = together_wide(write_lines(tmp_path / "log.dsjson", *[plain] * 30, other, *[plain] * 30))
+    alone = Events()
+    for line, one in enumerate([*[plain] * 30, other, *[plain] * 30], 1):
+        alone.add(line, one)
+    same(chunk, alone.chunk(None))
+
+
+ODD = (
+    {"x": 5}, {"x": None}, {"x": False}, {"x": True}, {"x": "a"}, {"x": "b"}, {"x": "5"}, {"x": []}, {"x": {}},
+    {"k": {"a": 1}}, {"k": [["a", 1]]}, {"k": {"": {"a": 2}}}, {"k": [{"a": 3}]}, {"k": ["a", {"a": "a"}, 7]},
+    {"k": {"a": None, "b": 2}}, {"k": {"a": 2, "b": None}}, {"k": {"_a": 9, "b": 2}}, {"_k": "w", "x": "a"}, {},
+    {"x": 1, "k": {"w": "a", "n": 2.5}}, {"k": {"n": 2.5, "w": "a"}, "x": 1}, {"0": 1}, {"k": [0, None, "0"]},
+)  # fmt: skip
+
+
+def test_what_was_read_once_is_read_the_same_again():
+    remembers, forgets = features.Features(), features.Features()
+    for item in (*ODD, *ODD, *reversed(ODD)):
+        remembers.add(item)
+        forgets._known.clear()
+        forgets.add(item)
+    assert remembers.names == forgets.names
+    assert_array_equal(remembers.rows(), forgets.rows())
+    assert_array_equal(remembers.rows()[len(ODD) : 2 * len(ODD)], remembers.rows()[: len(ODD)])
+
+
+def test_features_without_names_are_one_list_and_odd_names_survive(tmp_path):
+    write_log(tmp_path / "log.dsjson", [decisions(2, dim=2)])
+    text = (tmp_path / "log.dsjson").read_text()
+    assert '"_multi":[{"own":[' in text
+    vowpalwabbit = pytest.importorskip("vowpalwabbit")
+    workspace = vowpalwabbit.Workspace("--cb_explore_adf --dsjson --quiet --noconstant")
+    read = [example for line in text.splitlines() for example in workspace.parse(line)]
+    seen = [[value for _, value in example.iter_features()] for example in read if example.num_namespaces()]
+    assert_array_equal(seen, decisions(2, dim=2).own)
+    odd = decisions(3, shared=True, dim=3)
+    odd = odd._replace(names=odd.names._replace(shared=("a\0b", "100%s", 'q"[0]')))
+    write_log(tmp_path / "odd.dsjson", [odd])
+    same(together(tmp_path / "odd.dsjson"), odd)
+
+
 def test_a_feature_may_have_the_name_of_a_namespace_but_not_in_one_decision(tmp_path):
     path = write_lines(tmp_path / "log.dsjson", with_context(User=2.0), EVENT)
     convert(path, tmp_path / "again.dsjson")

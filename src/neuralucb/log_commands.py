@@ -20,6 +20,7 @@ __all__ = ["evaluate", "logs_app", "train"]
 logs_app = typer.Typer(help="Logs of decisions: convert, check.", no_args_is_help=True)
 
 Source = Annotated[Path, typer.Argument(help="A log: .parquet, .dsjson (or .json, .jsonl), .npz, .csv; docs/logs.md.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of networks and chances.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out what cannot be used, and count it.")]
 
 
@@ -78,7 +79,7 @@ def evaluate(
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     switch: Annotated[float, typer.Option(help="τ: the method `switch` leaves larger weights to the model.")] = 10.0,
     schedule: Annotated[str, typer.Option(help="For replay: when to learn.")] = "10:100,100:1000,1000:10000,10000",
-    seed: Annotated[int, typer.Option(help="Of networks and chances.")] = 0,
+    seed: Seed = 0,
     skip_bad: SkipBad = False,
     folder: Out = None,
     as_json: AsJson = False,
@@ -131,7 +132,7 @@ def train(
     model: Annotated[Path, typer.Option("--out", help="Folder for the model; OnlineBandit.load reads it.")],
     policy: Annotated[str, typer.Option("--policy", help="An algorithm: see `neuralucb list`.")] = "neural-ucb",
     settings: Set = None,
-    seed: Annotated[int, typer.Option(help="Of networks and chances.")] = 0,
+    seed: Seed = 0,
     floor: Annotated[
         float, typer.Option(help="The model's share of decisions by chance, so that its log is useful.")
     ] = 0,
@@ -246,5 +247,5 @@ def _tell_skipped(skipped: "Skipped | None", path: Path) -> None:
     if skipped is None or not skipped.count:
         return
     err.print(f"{skipped.count} decisions skipped; the first of them:", style="yellow")
-    for line, reason in skipped.first:
+    for line, reason in sorted(skipped.first):
         err.print(f"{path}:{line}: {reason}", soft_wrap=True)

@@ -20,6 +20,8 @@ TINY = 0.01
 """A propensity below this gives weights above 100."""
 FEW = 50
 """Below this effective size, a mean of heavy weights is not yet normal, and its interval is too narrow."""
+LEAST = 2
+"""Below this effective size nothing is known about the error: one decision, or none that agrees, does not vary."""
 COLUMNS = ("reward", "ips", "weight", "direct", "doubly-robust", "switch")
 
 
@@ -86,7 +88,8 @@ def add(sums: Sums, rounds: Rounds, *, switch: float) -> Sums:
 
 def logged_of(sums: Sums, *, level: float) -> Estimate:
     """What the logged policy itself earned a decision."""
-    return with_interval("logged", *_mean(sums, "reward"), _size(sums), level=level)
+    (value, error), size = _mean(sums, "reward"), _size(sums)
+    return with_interval("logged", value, _known(error, size), size, level=level)
 
 
 def estimates_of(
@@ -101,24 +104,28 @@ def estimates_of(
             value, error = _mean(sums, method)
         error = float(np.hypot(error, np.sqrt((model_variance or {}).get(method, 0.0))))
         effective = _size(sums) if method == "direct" else _effective(sums)
-        made.append(with_interval(method, value, error, effective, level=level))
+        made.append(with_interval(method, value, _known(error, effective), effective, level=level))
     return made
 
 
 def overlap_of(sums: Sums) -> Overlap:
     """The diagnosis."""
     mean, error = _mean(sums, "weight")
-    share, tiny = _effective(sums) / max(_size(sums), 1), sums.tiny / sums.s
+    effective = _effective(sums)
+    error = _known(error, effective)
+    share, tiny = effective / max(_size(sums), 1), sums.tiny / sums.s
     words = []
     if abs(mean - 1) > 4 * error + 1e-6:
         words.append(
             f"weights average {mean:.3g} ± {error:.2g}, and must average 1: the propensities are wrong, or the policy "
             "takes arms that the log never took"
         )
-    if share < 0.1 or _effective(sums) < FEW:
+    if share < 0.1 or effective < FEW:
         words.append(
-            f"little overlap: {sums.decisions} decisions tell as much as {_effective(sums):.0f} of the policy's own"
-            + (", too few for its intervals" if _effective(sums) < FEW else "")
+            f"{'little overlap' if share < 0.1 else 'few decisions'}: {sums.decisions} decisions tell as much as "
+            f"{effective:.0f} of the policy's own"
+            + (", too few for its intervals" if effective < FEW else "")
+            + ("; the log has hardly taken the policy's arms" if effective < LEAST and share < 0.1 else "")
         )
     if tiny > 0.01:
         words.append(f"{tiny:.1%} of the propensities are below {TINY}: a few decisions carry the estimate")
@@ -141,6 +148,10 @@ def _ratio(sums: Sums) -> tuple[float, float]:
     ratio = sums.first[top] / sums.first[bottom]
     squares = sums.second[top, top] - 2 * ratio * sums.second[top, bottom] + ratio**2 * sums.second[bottom, bottom]
     return float(ratio), float(np.sqrt(max(squares, 0.0)) / sums.first[bottom])
+
+
+def _known(error: float, effective: float) -> float:
+    return error if effective >= LEAST else float("nan")
 
 
 def _effective(sums: Sums) -> float:

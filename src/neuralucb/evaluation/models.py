@@ -51,10 +51,11 @@ def gather(grams: Grams, batch: Batch, use: np.ndarray, first: int) -> Grams:
         for g in range(grams.sums.shape[1]):
             rows = use & (fold == f) & (group == g)
             if rows.any():
-                inside = phi[rows].astype(np.float64)
-                heavy = inside * batch.weight[rows, None]
-                grams.products[f, g] += heavy.T @ inside
-                grams.sums[f, g] += heavy.T @ batch.reward[rows]
+                root = np.sqrt(batch.weight[rows])
+                # a matrix times itself does not wait for threads, as other products do, long on a busy machine
+                inside = phi[rows] * root[:, None]
+                grams.products[f, g] += inside.T @ inside
+                grams.sums[f, g] += inside.T @ (root * batch.reward[rows])
     return grams
 
 
@@ -87,7 +88,7 @@ def expected_features(batch: Batch, target: np.ndarray, use: np.ndarray) -> np.n
     mass = target[use] * s[:, None]
     ones = np.concatenate([np.ones((use.sum(), 1), np.float32), batch.shared[use]], axis=1)
     if not batch.own.shape[2]:
-        return mass.T @ ones
+        return np.einsum("nk,nd->kd", mass, ones)
     own = np.einsum("nk,nkd->d", mass.astype(np.float32), batch.own[use])
     return np.concatenate([mass.sum(axis=1) @ ones, own])[None, :]
 

@@ -26,7 +26,7 @@ class Estimate(NamedTuple):
     method: str
     value: float
     error: float
-    """standard error"""
+    """standard error; NaN, and with it the interval, where too few decisions count to know"""
     low: float
     high: float
     """the interval at the level asked for: normal, around the value"""

@@ -1,10 +1,11 @@
 """An evaluation for people: a table, Markdown, and a figure of the estimates beside what the log earned."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from neuralucb.evaluation.records import METHODS, Evaluation
+from neuralucb.evaluation.records import METHODS, Estimate, Evaluation
 from neuralucb.experiments.figures import new_figure, save, style_of, tidy
 
 __all__ = ["diagnosis", "draw", "markdown", "terminal"]
@@ -90,11 +91,18 @@ def _panel(axis: Any, evaluation: Evaluation) -> None:
 
 def _rows(evaluations: Sequence[Evaluation]) -> list[list[str]]:
     logged = evaluations[0].logged
-    rows = [["the log's own", "mean", *_figures(logged)]]
+    digits = _digits(logged.error)
+    rows = [["the log's own", "mean", *_figures(logged, digits)]]
     for evaluation in evaluations:
-        rows += [[evaluation.policy, one.method, *_figures(one)] for one in evaluation.estimates]
+        rows += [[evaluation.policy, one.method, *_figures(one, digits)] for one in evaluation.estimates]
     return rows
 
 
-def _figures(one: Any) -> list[str]:
-    return [f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}", f"{one.effective:,.0f}"]
+def _digits(error: float) -> int:
+    """Decimals that show an error to three digits: rates of clicks need more than revenues."""
+    return min(max(2 - math.floor(math.log10(error)), 0), 12) if error > 0 else 4
+
+
+def _figures(one: Estimate, digits: int) -> list[str]:
+    value, low, high = ("not known" if math.isnan(x) else f"{x:.{digits}f}" for x in (one.value, one.low, one.high))
+    return [value, low if math.isnan(one.low) else f"{low} to {high}", f"{one.effective:,.0f}"]

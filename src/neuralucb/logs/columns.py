@@ -18,6 +18,7 @@ __all__ = [
     "faults",
     "spans",
     "take",
+    "unnamed",
     "whole",
 ]
 
@@ -207,6 +208,11 @@ def whole(values: np.ndarray, dtype: type[np.signedinteger] = np.int32) -> tuple
         below = -float(limits.min)  # 2³¹ or 2⁶³: a float has no 2⁶³ - 1
         wrong = ~((values >= -below) & (values < below) & (values == np.floor(values)))
     return np.where(wrong, 0, values).astype(dtype), wrong
+
+
+def unnamed(shared: int, own: int) -> Names:
+    """Names for so many features that have none: their places in one list."""
+    return Names(*(tuple(f"{kind}[{n}]" for n in range(count)) for kind, count in (("shared", shared), ("own", own))))
 
 
 def blank_times(count: int) -> np.ndarray:

@@ -10,8 +10,13 @@ from neuralucb.logs.dsjson_events import EventError, Events
 
 __all__ = ["read_dsjson"]
 
-BATCH, GROUP = 4096, 32
-"""Decisions in a chunk, and lines that are read at once while they are all alike."""
+BATCH, GROUP = 4096, 24
+"""Decisions in a chunk, and lines that are read at once while they are all alike.
+
+A group's objects should stay in the cache, and below the number at which Python looks for cycles among them.
+"""
+BUFFER = 1 << 20
+"""Bytes read from the disk at once."""
 NUMBERS = 1 << 21
 """Features in a chunk, about: with many columns or arms it has fewer decisions."""
 
@@ -21,7 +26,7 @@ def read_dsjson(path: Path, bad: Bad) -> Iterator[Chunk]:
     loads = _parser(path)
     batch = Events()
     try:
-        file = path.open("rb")
+        file = path.open("rb", BUFFER)
     except OSError as problem:
         raise ValueError(f"{path} cannot be read: {problem.strerror}.") from None
     with file:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import chain, repeat
 from operator import itemgetter
+from struct import error, pack
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,7 @@ class Events:
         try:
             if self._add_alike(before, events):
                 return True
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        except (ValueError, KeyError, TypeError, AttributeError, error):
             pass
         self._back(mark)
         return False
@@ -130,8 +131,8 @@ class Events:
             or not (self._number_alike(together) if self.numbered else self.own.add_alike(together, reserved=0))
         ):
             return False
-        self.ranks.extend(chain.from_iterable(rankings))
-        self.probabilities.extend(chain.from_iterable(given))
+        self.ranks.frombytes(pack(f"{len(together)}q", *chain.from_iterable(rankings)))
+        self.probabilities.frombytes(pack(f"{len(together)}d", *chain.from_iterable(given)))
         ids, times = ([event.get(key) for event in events] for key in ("EventId", "Timestamp"))
         drops = [event.get("pdrop", 0.0) for event in events]
         lines = range(before + 1, before + 1 + len(events))

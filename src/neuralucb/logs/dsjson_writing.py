@@ -1,7 +1,7 @@
 """Vowpal Wabbit's dsjson, written: labels first, since VW loses those that stand after the context."""
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,9 @@ from neuralucb.logs.columns import Chunk, take
 from neuralucb.logs.numbered import ARM
 
 __all__ = ["write_dsjson"]
+
+PLACE = "\0"
+"""Where numbers go in a template: no JSON has this character in it, since within words it is escaped."""
 
 
 def write_dsjson(path: Path, chunks: Iterable[Chunk]) -> int:
@@ -98,24 +101,40 @@ def _ids(chunk: Chunk) -> list[str]:
 
 def _contexts(chunk: Chunk, arms: np.ndarray, count: int) -> Iterator[str]:
     """c of every decision. Names as `User/age` become namespaces again; words become words."""
-    n, names = len(chunk.line), chunk.names
+    names = chunk.names
     if any(map(_is_ambiguous, names)) or any("=" in name for name in names.shared + names.own):
         yield from _sparse(chunk, arms, count)
         return
-    first, then = (_by_namespace(each) for each in names)
-    before = _template(names.shared, first)[:-1] + ("," if first else "") + '"_multi":['
-    if then:
-        whole = before + ",".join([_template(names.own, then)] * count) + "]}"
-        own = chunk.own[:, then].reshape(n, count * len(then))
-        actions: Iterator[list[str]] = (row.split(",") for row in _rows(own))
+    before = _template(names.shared)[:-1] + ("," if names.shared else "") + '"_multi":['
+    if names.own:
+        whole = before + ",".join([_template(names.own)] * count) + "]}"
+        actions = _cells(names.own, chunk.own, count)
     else:
-        whole = before + "%s]}"
+        whole = before + PLACE + "]}"
         actions = ([",".join([f'{{"{ARM}":{{"{arm}":1}}}}' for arm in row])] for row in arms.tolist())
-    if not first:
-        yield from (whole % tuple(action) for action in actions)
-        return
-    for row, action in zip(_rows(chunk.shared[:, first]), actions, strict=True):
-        yield whole % (*row.split(","), *action)
+    texts = whole.split(PLACE)
+    parts = [""] * (2 * len(texts) - 1)
+    parts[::2] = texts
+    for row, action in zip(_cells(names.shared, chunk.shared, 1), actions, strict=True):
+        parts[1::2] = row + action
+        yield "".join(parts)
+
+
+def _cells(names: tuple[str, ...], values: np.ndarray, count: int) -> Iterator[list[str]]:
+    """What goes into the places of each decision's templates, of which it has `count`."""
+    if not names:
+        return repeat([], len(values) // count)
+    if _list_of(names) is not None:
+        texts = _rows(values)
+        return (texts[first : first + count] for first in range(0, len(texts), count))
+    order = _by_namespace(names)
+    return (row.split(",") for row in _rows(values[:, order].reshape(-1, count * len(order))))
+
+
+def _list_of(names: tuple[str, ...]) -> str | None:
+    """The list of which these are the numbers: `own` for own[0], own[1], …; None if they are not just that."""
+    name = names[0].removesuffix("[0]") if names else ""
+    return name if name and "/" not in name and names == tuple(f"{name}[{n}]" for n in range(len(names))) else None
 
 
 def _by_namespace(names: tuple[str, ...]) -> list[int]:
@@ -132,21 +151,23 @@ def _is_ambiguous(names: tuple[str, ...]) -> bool:
     return bool({name.partition("/")[0] for name in names if "/" in name} & set(names))
 
 
-def _template(names: tuple[str, ...], order: list[int]) -> str:
-    """An object with a %s for every feature, namespaces nested: {"User":{"age":%s}}."""
+def _template(names: tuple[str, ...]) -> str:
+    """An object with a place for every feature, namespaces nested, {"User":{"age":PLACE}}; or one for a whole list."""
     from orjson import dumps
 
+    def quoted(text: str) -> str:
+        return dumps(text).decode()
+
+    whole = _list_of(names)
+    if whole is not None:
+        return f"{{{quoted(whole)}:[{PLACE}]}}"
     spaces: dict[str, list[str]] = {}
-    for column in order:
+    for column in _by_namespace(names):
         space, slash, rest = names[column].partition("/")
         spaces.setdefault(space if slash else "", []).append(rest if slash else names[column])
-
-    def quoted(text: str) -> str:
-        return dumps(text).decode().replace("%", "%%")
-
     parts = []
     for space, inner in spaces.items():
-        body = ",".join(f"{quoted(name)}:%s" for name in inner)
+        body = ",".join(f"{quoted(name)}:{PLACE}" for name in inner)
         parts.append(f"{quoted(space)}:{{{body}}}" if space else body)
     return "{" + ",".join(parts) + "}"
 

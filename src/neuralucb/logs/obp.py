@@ -8,7 +8,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from neuralucb.logs.columns import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, spans, take, whole
+from neuralucb.logs.columns import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, spans, take, unnamed, whole
 
 __all__ = ["from_obp", "read_npz", "to_obp", "write_npz"]
 
@@ -22,11 +22,7 @@ def from_obp(feedback: Mapping[str, Any], bad: Bad | None = None) -> Iterator[Ch
     report = bad or _raise
     rounds, actions, arrays = _check(feedback)
     position, action_context, pi_b, expected = (arrays.get(name) for name in OPTIONAL)
-    k = 0 if action_context is None else action_context.shape[1]
-    names = Names(
-        tuple(f"shared/x{column}" for column in range(arrays["context"].shape[1])),
-        tuple(f"own/x{column}" for column in range(k)),
-    )
+    names = unnamed(arrays["context"].shape[1], 0 if action_context is None else action_context.shape[1])
     for first in range(0, rounds, BATCH):
         rows = slice(first, min(first + BATCH, rounds))
         n = rows.stop - rows.start

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralucb.logs.columns import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, take, whole
+from neuralucb.logs.columns import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, take, unnamed, whole
 from neuralucb.logs.parquet import META, VERSION
 
 __all__ = ["parquet_facts", "read_parquet"]
@@ -203,7 +203,8 @@ def _open(path: Path) -> Any:
     try:
         file = parquet.ParquetFile(path)
     except (ArrowException, OSError):
-        reason = "no Parquet, or torn" if path.is_file() else "No such file"
+        absent = "Is a directory; name one file" if path.is_dir() else "No such file"
+        reason = "no Parquet, or torn" if path.is_file() else absent
         raise ValueError(f"{path} cannot be read: {reason}.") from None
     twice = sorted({name for name in file.schema_arrow.names if file.schema_arrow.names.count(name) > 1})
     if twice:
@@ -254,6 +255,4 @@ def _facts(file: Any, path: Path) -> tuple[Names, int]:
         own = max(own, int((_lengths(batch, "own") // np.maximum(counts, 1)).max(initial=0)))
         numbered, odd = whole(_values(batch, "arms"))  # a row with an odd one will be refused
         arms = max(arms, int(numbered[~odd & (numbered < MOST_ARMS)].max(initial=-1)) + 1)
-    return Names(
-        *(tuple(f"{kind}/x{n}" for n in range(count)) for kind, count in (("shared", shared), ("own", own)))
-    ), arms
+    return unnamed(shared, own), arms

@@ -3,7 +3,7 @@
 import numpy as np
 
 from neuralucb.exploring import deterministic
-from neuralucb.logs.columns import MOST_ARMS, Chunk, Names, blank_times, clean, whole
+from neuralucb.logs.columns import MOST_ARMS, Chunk, blank_times, clean, unnamed, whole
 
 __all__ = ["recorded"]
 
@@ -67,12 +67,8 @@ def recorded(
             contexts[able],
         )
     )
-    names = Names(
-        tuple(f"shared/x{column}" for column in range(shared.shape[1])),
-        tuple(f"own/x{column}" for column in range(own.shape[1])),
-    )
     made = Chunk(
-        names,
+        unnamed(shared.shape[1], own.shape[1]),
         number,
         ids,
         blank_times(n),
