@@ -305,6 +305,10 @@ def test_wrong_propensities_and_little_overlap_are_told_in_words():
     assert any("must average 1" in word for word in lying.words)
     narrow = overlap_of(add(Sums.nothing(), SMALL._replace(propensity=np.asarray([0.001, 0.9, 0.9, 0.9])), switch=10))
     assert any("below 0.01" in word for word in narrow.words)
+    even = Rounds(
+        np.ones(60), np.full(60, 0.005), np.arange(60), np.full((60, 200), 0.005), np.zeros((60, 200)), np.ones(60)
+    )
+    assert overlap_of(add(Sums.nothing(), even, switch=10)).words == ()
 
 
 def test_where_hardly_a_decision_agrees_no_interval_is_claimed_and_nobody_accused():

@@ -18,6 +18,8 @@ __all__ = ["Rounds", "Sums", "add", "estimates_of", "logged_of", "overlap_of"]
 
 TINY = 0.01
 """A propensity below this gives weights above 100."""
+HEAVY = 10
+"""Below this no weight carries an estimate, however small the propensities of many arms must be."""
 FEW = 50
 """Below this effective size, a mean of heavy weights is not yet normal, and its interval is too narrow."""
 LEAST = 2
@@ -127,7 +129,7 @@ def overlap_of(sums: Sums) -> Overlap:
             + (", too few for its intervals" if effective < FEW else "")
             + ("; the log has hardly taken the policy's arms" if effective < LEAST and share < 0.1 else "")
         )
-    if tiny > 0.01:
+    if tiny > 0.01 and sums.largest > HEAVY:
         words.append(f"{tiny:.1%} of the propensities are below {TINY}: a few decisions carry the estimate")
     return Overlap(sums.largest, share, mean, error, tiny, tuple(words))
 
