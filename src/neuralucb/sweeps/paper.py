@@ -27,7 +27,7 @@ ROUNDS = {
     "figure2": {"smoke": 100, "small": 2_000, "paper": 15_000},
 }
 SEEDS = {"smoke": 2, "small": 6, "paper": 10}
-SCHEDULES = {"figure1": {}, "figure2": {"smoke": "50", "small": "50"}}
+SCHEDULES = {"figure1": {}, "figure2": {"smoke": "50", "small": "10:200,50"}}
 """when to learn, where it is not the paper's"""
 
 REAL_GRID = {
@@ -36,8 +36,11 @@ REAL_GRID = {
 }
 """λ and η of the algorithms that train a network on real data; the rest is as for the synthetic problems."""
 
-LESS_OF_IT = {"smoke": {"step_size": [0.02]}, "small": {"regularization": [1e-2], "step_size": [0.02, 0.05]}}
+LESS_OF_IT = {"smoke": {"step_size": [0.02]}, "small": {"regularization": [1e-2], "step_size": [0.05]}}
 """Of that grid for the smaller sizes: with fewer training steps smaller ones learn next to nothing, larger diverge."""
+
+LITTLE_EXPLORATION = {"exploration": [0.01, 0.1], "epsilon": [0.01]}
+"""For small real data: in so few rounds the middle of the paper's grids explores itself to death."""
 
 LESS_WORK: dict[tuple[str, str], dict[str, Any]] = {
     ("figure1", "smoke"): {"steps": 20, "networks": 3, "budget": 50},
@@ -59,7 +62,7 @@ def paper_sweep(figure: str, scale: str) -> Sweep:
 
 
 def _grid(name: str, figure: str, scale: str) -> dict[str, list[Any]]:
-    """The paper's grid; for smoke the middle of it, and two values of γ or α; for small real data its middle."""
+    """The paper's grid; for smoke the middle of it, and two values of γ or α; likewise for small real data."""
     grid = paper_grid(name)
     real = figure == "figure2" and "steps" in _settings(name)
     if real:
@@ -67,7 +70,7 @@ def _grid(name: str, figure: str, scale: str) -> dict[str, list[Any]]:
     if scale == "smoke":
         grid = {key: values[:2] if key == "exploration" else _middle(values) for key, values in grid.items()}
     elif (figure, scale) == ("figure2", "small"):
-        grid = {key: _middle(values) for key, values in grid.items()}
+        grid = {key: LITTLE_EXPLORATION.get(key) or _middle(values) for key, values in grid.items()}
     return grid | LESS_OF_IT.get(scale, {}) if real else grid
 
 
