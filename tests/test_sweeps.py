@@ -259,6 +259,21 @@ def test_compiling_ahead_changes_no_number_and_what_fails_is_noted(tmp_path, mon
     )
 
 
+def test_progress_counts_what_batches_cost_not_their_rounds():
+    from neuralucb.sweeps.estimates import estimate
+    from neuralucb.sweeps.local import Event
+    from neuralucb.sweeps.watching import Watcher
+
+    first, then = make_batches(tiny(), lanes=20)
+    watcher = Watcher([first, then], {first.name: 1.0, then.name: 99.0})
+    watcher.hear(Event(0, first, 90, 90, regret=1.0))
+    assert (watcher.done, watcher.whole, watcher.finished) == (1.0, 100.0, 6)
+    watcher.hear(Event(0, then, 45, 90))
+    assert watcher.done == 50.5
+    cost = estimate([first, then], workers=2, gpu=False)
+    assert cost.seconds == sum(cost.of_batch.values()) / 2
+
+
 def test_a_process_that_dies_costs_its_batch_and_no_other(tmp_path):
     """A batch that kills its process every time is given up; the one beside it is not."""
     code = """

@@ -18,8 +18,8 @@ class Pace:
         self.started: float | None = None
         self.seen: list[tuple[float, float]] = []
 
-    def left(self, done: int, whole: int) -> str:
-        """Time left in words, from rounds done and rounds in all."""
+    def left(self, done: float, whole: float) -> str:
+        """Time left in words, from what is done and what there is to do, such as rounds."""
         now = time.perf_counter()
         if self.started is None:
             self.started = now

@@ -85,7 +85,7 @@ def run_sweep(job: Job, console: Console, *, address: str | None, command: str) 
             "name another folder."
         ) from None
     try:
-        with watching(job.left, console) as (watcher, tell):
+        with watching(job.left, job.cost.of_batch, console) as (watcher, tell):
             _run(job, tell, address)
         return write_report(job.store, command=command), watcher.failures
     except ConnectionError as problem:

@@ -31,19 +31,22 @@ class Cost(NamedTuple):
     seconds: float
     bytes: int
     """of a worker: its process; of a GPU: what the lanes need there"""
+    of_batch: dict[str, float]
+    """seconds of each batch, by its name"""
 
 
 def estimate(batches: Sequence[Batch], *, workers: int, gpu: bool) -> Cost:
-    """Seconds in all, and the memory of the largest batch."""
-    seconds, largest = 0.0, 0
+    """Seconds in all and of each batch, compiling included, and the memory of the largest."""
+    largest, of_batch = 0, {}
     shapes: dict[str, tuple[float, int]] = {}
     for batch in batches:
+        compiling = 0.0
         if batch.shape not in shapes:
-            shapes[batch.shape] = _lane(batch, gpu)
+            shapes[batch.shape], compiling = _lane(batch, gpu), GPU_COMPILING if gpu else COMPILING
         lane, memory = shapes[batch.shape]
-        seconds += lane if gpu else lane * len(batch.runs)
+        of_batch[batch.name] = compiling + (lane if gpu else lane * len(batch.runs))
         largest = max(largest, memory * (len(batch.runs) if gpu else 1))
-    return Cost((seconds + (GPU_COMPILING if gpu else COMPILING) * len(shapes)) / workers, largest)
+    return Cost(sum(of_batch.values()) / workers, largest, of_batch)
 
 
 def _lane(batch: Batch, gpu: bool) -> tuple[float, int]:

@@ -1,7 +1,7 @@
 """Progress of a sweep: overall and a worker, regret so far, time left; lines when nobody watches."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,31 +23,36 @@ QUIET_SECONDS = 60
 class Watcher:
     """Counts what workers tell."""
 
-    def __init__(self, batches: Sequence[Batch]) -> None:
-        self.whole = sum(len(batch.runs) * batch.rounds for batch in batches)
+    def __init__(self, batches: Sequence[Batch], seconds: Mapping[str, float]) -> None:
+        self.seconds, self.whole = seconds, sum(seconds.values())
         self.runs = sum(len(batch.runs) for batch in batches)
-        self.done: dict[str, int] = {}
+        self._share: dict[str, float] = {}
         self.finished = 0
         self.failures: list[str] = []
 
     def hear(self, event: Event) -> None:
         """Take note of an event."""
-        self.done[event.batch.name] = event.done
+        self._share[event.batch.name] = event.done / event.whole
         if event.regret is not None:
             self.finished += len(event.batch.runs)
         if event.failure is not None:
             self.failures.append(f"{event.batch.algorithm} on {event.batch.problem}: {event.failure}")
 
     @property
-    def rounds(self) -> int:
-        """Lane-rounds played so far."""
-        return sum(self.done.values())
+    def done(self) -> float:
+        """Estimated seconds of what is done: a round of one batch may cost a thousand of another."""
+        return sum(share * self.seconds[name] for name, share in self._share.items())
 
 
 @contextmanager
-def watching(batches: Sequence[Batch], console: Console) -> Iterator[tuple[Watcher, Callable[[Event], None]]]:
-    """A watcher, and whom to tell."""
-    watcher = Watcher(batches)
+def watching(
+    batches: Sequence[Batch], seconds: Mapping[str, float], console: Console
+) -> Iterator[tuple[Watcher, Callable[[Event], None]]]:
+    """A watcher, and whom to tell.
+
+    seconds  about how long each batch will take, by its name
+    """
+    watcher = Watcher(batches, seconds)
     if console.is_terminal:
         with _bars(watcher, console) as tell:
             yield watcher, tell
@@ -76,7 +81,7 @@ def _bars(watcher: Watcher, console: Console) -> Iterator[Callable[[Event], None
             title = f"{event.batch.algorithm} {event.batch.problem}"
             words = f"regret {event.regret:.0f}" if event.regret is not None else event.failure or ""
             bars.update(workers[event.worker], description=title, completed=event.done, total=event.whole, words=words)
-            left = pace.left(watcher.rounds, watcher.whole) if watcher.rounds else "compiling"
+            left = pace.left(watcher.done, watcher.whole) if watcher.done else "compiling"
             bars.update(overall, completed=watcher.finished, words=left)
 
         yield tell
@@ -90,7 +95,7 @@ def _lines(watcher: Watcher, console: Console) -> Callable[[Event], None]:
         since = time.monotonic() - last[0]
         if since >= (LINE_SECONDS if event.regret is not None else QUIET_SECONDS):
             last[0] = time.monotonic()
-            left = pace.left(watcher.rounds, watcher.whole)
+            left = pace.left(watcher.done, watcher.whole)
             how = f"mean regret {event.regret:.0f}" if event.regret is not None else f"{event.done / event.whole:.0%}"
             what = f"{event.batch.algorithm} on {event.batch.problem}, {how}"
             console.print(f"{watcher.finished} of {watcher.runs} runs, {left}; {what}", soft_wrap=True)
