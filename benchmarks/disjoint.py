@@ -16,9 +16,10 @@ import jax.numpy as jnp
 from jax import lax, random
 
 from neuralucb.algorithms import build
-from neuralucb.encodings import disjoint
 from neuralucb.history import History
-from neuralucb.networks import Network, mlp
+from neuralucb.networks.encodings import disjoint
+from neuralucb.networks.mlp import mlp
+from neuralucb.networks.network import Network
 from neuralucb.policy import Slot
 from neuralucb.training import sgd
 

@@ -14,7 +14,7 @@ from neuralucb import build
 from neuralucb.evaluation import evaluate, target_probabilities
 from neuralucb.logs import Chunk, Log, open_log, recorded, write_log
 from neuralucb.logs.batches import batches, shape_of
-from neuralucb.logs.columns import unnamed
+from neuralucb.logs.chunk import unnamed
 
 ARMS, DIM, WIDTH, BATCH = 10, 50, 100, 8192
 

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralucb.designs import dense, full
-from neuralucb.networks import mlp
+from neuralucb.designs import full
+from neuralucb.gradients import dense
+from neuralucb.networks.mlp import mlp
 
 DIM = WIDTH = 20
 ROUNDS = 3000

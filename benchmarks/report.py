@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from neuralucb.display.sweep_report import write_report
 from neuralucb.sweeps.batches import Outcome, make_batches
-from neuralucb.sweeps.report import write_report
 from neuralucb.sweeps.spec import Part, Sweep
 from neuralucb.sweeps.store import Store, as_table
 

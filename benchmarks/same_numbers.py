@@ -19,9 +19,7 @@ PLAY = HERE / "tests" / "pins" / "play.py"
 
 def played(tree, target):
     environment = os.environ | {"PYTHONPATH": str(tree / "src"), "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(
-        [sys.executable, PLAY, target], check=True, env=environment, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, PLAY, target], check=True, env=environment, capture_output=True, text=True)
     assert str(tree) in done.stdout, f"another neuralucb was imported: {done.stdout}"
     return np.load(target)
 
@@ -33,7 +31,8 @@ def main(other):
         differ = [
             name
             for name in old.files
-            if name not in missing and (old[name].dtype != new[name].dtype or old[name].tobytes() != new[name].tobytes())
+            if name not in missing
+            and (old[name].dtype != new[name].dtype or old[name].tobytes() != new[name].tobytes())
         ]
     for name in missing:
         print("only in one tree:", name)

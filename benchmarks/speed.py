@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralucb import run, run_grid
-from neuralucb.experiments import program
+from neuralucb.experiments import lanes as program
 from neuralucb.history import History
-from neuralucb.networks import mlp
+from neuralucb.networks.mlp import mlp
 from neuralucb.training import sgd
 
 ROWS, DIM, WIDTH, BATCH, STEPS = 5000, 20, 20, 50, 20_000

@@ -1,17 +1,20 @@
 """Strict JAX for all tests: no silent promotion of types or ranks. Compiled programs are kept between runs."""
 
+import os
 import sys
 from pathlib import Path
+
+# before JAX is imported, and in the environment, so that child processes keep their programs there too
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".cache" / "compiled")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 import jax
 import pytest
 
-from neuralucb import cli
+from neuralucb.cli import app
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent.parent / ".cache" / "compiled"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 @pytest.fixture
@@ -30,13 +33,13 @@ def wide():
 def command(monkeypatch, capsys, tmp_path):
     """Runs a command in this process: (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "_leave", sys.exit)  # not out of the tests
+    monkeypatch.setattr(app, "_leave", sys.exit)  # not out of the tests
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["neuralucb", *map(str, arguments)])
         code = 0
         try:
-            cli.main()
+            app.main()
         except SystemExit as end:
             code = end.code or 0
         captured = capsys.readouterr()

@@ -13,16 +13,20 @@ import neuralucb
 SOURCE = Path(neuralucb.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
-    {"files", "precision", "memory", "settings", "schedules", "presets"},
-    {"history", "policy", "confidence"},
-    {"blocks", "designs", "networks", "encodings", "training", "rules", "exploring"},
+    {"runtime", "settings", "schedules"},
+    {"history", "gradients", "policy", "confidence"},
+    {"networks", "designs", "training", "rules"},
     {"estimators"},
-    {"algorithms", "problems", "simulation", "logs"},
-    {"experiments", "online"},
-    {"sweeps", "theory", "evaluation"},
-    {"options", "consoles"},
-    {"cli", "data_commands", "log_commands", "sweep_commands", "theory_commands"},
+    {"algorithms", "problems"},
+    {"simulation"},
+    {"experiments"},
+    {"logs", "sweeps", "theory", "evaluation", "online"},
+    {"display"},
+    {"cli"},
 ]
+"""From below to above: a room may import from its own and lower layers, even for types alone."""
+BESIDE = {("evaluation", "logs"), ("online", "logs")}
+"""Rooms of one layer that may know each other: an evaluation reads logs, and a bandit learns from one."""
 
 
 def layer(module):
@@ -31,11 +35,24 @@ def layer(module):
 
 
 def imports_of(path):
+    """Every module of ours that a file imports, in functions and for types too."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("neuralucb."):
-            yield node.module.removeprefix("neuralucb.")
+        if isinstance(node, ast.ImportFrom) and node.module == "neuralucb":
+            yield from (alias.name for alias in node.names if not alias.name.startswith("__"))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("neuralucb."):
+            yield from (f"{node.module.removeprefix('neuralucb.')}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
             yield from (alias.name.removeprefix("neuralucb.") for alias in node.names if "neuralucb." in alias.name)
+
+
+def may_import(name, imported):
+    """Whether a module of that name may import another."""
+    here, there = name.split(".")[0], imported.split(".")[0]
+    if here == there:
+        return True
+    return layer(imported) < layer(name) or (
+        layer(imported) == layer(name) and (layer(name) < layer("logs") or (here, there) in BESIDE)
+    )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
@@ -44,14 +61,50 @@ def test_imports_go_one_way(path):
     if name == "__init__":
         return
     for imported in imports_of(path):
-        assert layer(imported) <= layer(name), f"{name} imports {imported}"
+        assert may_import(name, imported), f"{name} imports {imported}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_files_are_one_idea_and_say_which(path):
     text = path.read_text()
-    assert len(text.splitlines()) <= 300
+    assert len(text.splitlines()) <= 450
     assert ast.get_docstring(ast.parse(text))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_module_touches_the_private_names_of_another(path):
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("neuralucb"):
+            private = [alias.name for alias in node.names if is_private(alias.name)]
+            assert not private, f"{path}:{node.lineno} imports {private}"
+        if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in NAMED_TUPLES:
+            owner = node.value.id if isinstance(node.value, ast.Name) else ""
+            assert owner in ("self", "cls", "os"), f"{path}:{node.lineno} touches {ast.unparse(node)}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_public_functions_stand_before_private_ones(path):
+    """Decorators and constants may need a private one earlier; a function that is only called does not."""
+    body = ast.parse(path.read_text()).body
+    functions = [node.name for node in body if isinstance(node, ast.FunctionDef) and not needed_at_import(node, body)]
+    private = [is_private(name) for name in functions]
+    assert private == sorted(private), functions
+
+
+NAMED_TUPLES = {"_replace", "_asdict", "_make", "_fields"}
+
+
+def is_private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+def needed_at_import(function, body):
+    """Whether a statement of the module itself uses the function, or it is a decorated part of another."""
+    statements = [node for node in body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    decorators = [each for node in body for each in getattr(node, "decorator_list", [])]
+    used = {name.id for node in (*statements, *decorators) for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return function.name in used or bool(function.decorator_list)
 
 
 def fresh(code):

@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neuralucb.algorithms import ALGORITHMS, Task, build
-from neuralucb.exploring import floor
 from neuralucb.history import append, empty
 from neuralucb.problems import reveal, synthetic
+from neuralucb.rules import floor
 from neuralucb.schedules import read_schedule
 from neuralucb.simulation import simulate
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from neuralucb.designs import Outer, dense, diagonal, full, none
-from neuralucb.precision import exact
+from neuralucb.designs import diagonal, full, none
+from neuralucb.gradients import Outer, dense
+from neuralucb.runtime.precision import exact
 
 SIZE = 12
 

@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from neuralucb.designs import Outer, dense, diagonal, full, inner
+from neuralucb.designs import diagonal, full
 from neuralucb.estimators.features import raw
 from neuralucb.estimators.kernel import kernel
-from neuralucb.estimators.linear import ridge
+from neuralucb.estimators.ridge import ridge
+from neuralucb.gradients import Outer, dense, inner
 
 SIZE = 4
 numbers = st.floats(-3, 3, width=32)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from neuralucb.confidence import Assumptions, constant, self_normalised, theoretical
-from neuralucb.exploring import deterministic, floor
 from neuralucb.policy import Prediction
-from neuralucb.rules import best_arm, epsilon_greedy, square_cb, thompson, ucb
+from neuralucb.rules import best_arm, deterministic, epsilon_greedy, floor, square_cb, thompson, ucb
 from tests.reference import neural_ucb
 
 ALL = jnp.ones(4, dtype=bool)

@@ -10,12 +10,12 @@ from neuralucb import build
 from neuralucb.algorithms import ALGORITHMS
 from neuralucb.designs import full
 from neuralucb.estimators.features import raw
-from neuralucb.estimators.linear import ridge
 from neuralucb.estimators.neural import neural
+from neuralucb.estimators.ridge import ridge
 from neuralucb.history import append, empty
-from neuralucb.networks import Network
-from neuralucb.precision import exact
+from neuralucb.networks.network import Network
 from neuralucb.problems import reveal, synthetic
+from neuralucb.runtime.precision import exact
 from neuralucb.schedules import read_schedule
 from neuralucb.simulation import prepare, simulate
 from neuralucb.training import sgd

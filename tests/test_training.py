@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from neuralucb import training
 from neuralucb.history import History
-from neuralucb.networks import mlp
+from neuralucb.networks.mlp import mlp
 from tests.reference import neural_ucb
 
 ROWS, DIM, WIDTH = 30, 4, 6

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from neuralucb.precision import Number, require
+from neuralucb.runtime.precision import Number, require
 
 __all__ = ["Assumptions", "Confidence", "constant", "self_normalised", "theoretical"]
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralucb.history import History
-from neuralucb.precision import exact
+from neuralucb.runtime.precision import exact
 
 __all__ = [
     "Belief",

@@ -1,18 +1,33 @@
 """Rules: from a prediction to a choice, and how likely each choice was. Ties are broken at random, never by index."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import random
 from jax.scipy.stats import norm
 
 from neuralucb.confidence import Confidence
-from neuralucb.policy import Choice, Prediction, Rule
-from neuralucb.precision import Number
+from neuralucb.policy import Belief, Choice, Context, Policy, Prediction, Rule
+from neuralucb.runtime.precision import Number, exact
 
-__all__ = ["best_arm", "best_shares", "draw_arm", "epsilon_greedy", "square_cb", "thompson", "ucb", "uniform_shares"]
+__all__ = [
+    "best_arm",
+    "best_shares",
+    "deterministic",
+    "draw_arm",
+    "epsilon_greedy",
+    "floor",
+    "square_cb",
+    "thompson",
+    "ucb",
+    "uniform_shares",
+]
 
 REACH, NODES = 8.0, 257
 """Thompson's propensities are integrals over ±8 standard deviations, by the trapezoidal rule with a step of 1/16."""
+
+
 NARROWEST = 1e-12
 """A width of 0 counts as this share of the largest width or gap between means, so that no integrand divides by 0."""
 
@@ -156,3 +171,41 @@ def _chance_of_best(gap: jax.Array, spread: jax.Array, available: jax.Array) -> 
     log_below, _ = jax.lax.scan(others_below, nothing, (arms, gap, spread, sane))
     mass = jnp.where(sane, (norm.pdf(z)[None, :] * jnp.exp(log_below)).sum(axis=1), 0.0)
     return jnp.where(sane.any(), mass / jnp.maximum(mass.sum(), jnp.finfo(jnp.float32).tiny), uniform_shares(available))
+
+
+def floor(policy: Policy, probability: Number) -> Policy:
+    """The policy, that with this probability takes any available arm instead, uniformly.
+
+        p_a = (1 - f) · its own propensity + f/n,   n the number of available arms
+
+    Exact where the policy's own propensity is. A log of UCB with a floor of 0.02 can be learned from and evaluated;
+    one without cannot. Mean, width and score stay the policy's own.
+    """
+    if not isinstance(probability, jax.Array) and not 0 <= probability <= 1:
+        raise ValueError(f"probability must be from 0 to 1, got {probability}; 0.02 explores one decision in fifty.")
+
+    @exact
+    @jax.jit
+    def mix(key: jax.Array, choice: Choice, available: jax.Array) -> Choice:
+        key_explore, key_arm = random.split(key)
+        share, uniform = jnp.asarray(probability, jnp.float32), uniform_shares(available)
+        explore = random.uniform(key_explore, dtype=jnp.float32) < share
+        arm = jnp.where(explore, draw_arm(key_arm, uniform), choice.arm)
+        return choice._replace(arm=arm, propensity=share * uniform + (1 - share) * choice.propensity)
+
+    def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array | None = None) -> Choice:
+        key_choice, key_floor = random.split(key)
+        choice = policy.select(key_choice, belief, contexts, available)
+        everything = jnp.ones(choice.propensity.shape, dtype=bool)
+        return mix(key_floor, choice, everything if available is None else jnp.asarray(available))
+
+    return policy._replace(select=select, origin=None)
+
+
+def deterministic(propensity: Any, arms: Any) -> Any:
+    """Which decisions had no chance in them: a propensity of 1, or NaN for none, although there were several `arms`.
+
+    propensity, arms  arrays of one shape, a decision each: of the chosen arm, and how many there were to choose from.
+    Nothing can be estimated from such a decision about another arm, so logs keep "none" in place of its propensity.
+    """
+    return ~(propensity < 1) & (arms > 1)

@@ -4,13 +4,24 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Setting", "choice", "flag", "integer", "number", "read_settings", "read_whole", "steps", "whole"]
+__all__ = [
+    "Setting",
+    "check_integer",
+    "choice",
+    "flag",
+    "integer",
+    "number",
+    "read_integer",
+    "read_settings",
+    "read_value",
+    "steps",
+]
 
 
 SMALLEST, LARGEST = 1e-30, 1e30
 """What float32 holds with room for a square root or a product; beyond it a number would turn into 0 or infinity."""
 
-LARGEST_WHOLE = 2**31 - 1
+LARGEST_INTEGER = 2**31 - 1
 
 
 class Setting(NamedTuple):
@@ -65,7 +76,7 @@ def number(
 def integer(name: str, symbol: str, default: int, meaning: str, *, least: int = 1) -> Setting:
     """A whole number, at least `least`."""
     allowed = f"a whole number ≥ {least}"
-    return Setting(name, symbol, default, meaning, allowed, lambda value: read_whole(value, least, allowed), False)
+    return Setting(name, symbol, default, meaning, allowed, lambda value: read_integer(value, least, allowed), False)
 
 
 def steps(default: int | str) -> Setting:
@@ -73,7 +84,7 @@ def steps(default: int | str) -> Setting:
     allowed = 'a whole number ≥ 1, or "t"'
 
     def read(value: Any) -> int | str:
-        return "t" if value == "t" else read_whole(value, 1, allowed)
+        return "t" if value == "t" else read_integer(value, 1, allowed)
 
     return Setting("steps", "J", default, "training steps a call", allowed, read, False)
 
@@ -126,7 +137,7 @@ def read_value(setting: Setting, value: Any) -> Any:
         raise ValueError(f"{setting.name}{symbol} {problem}, got {value!r}.") from None
 
 
-def read_whole(value: Any, least: int, allowed: str) -> int:
+def read_integer(value: Any, least: int, allowed: str) -> int:
     """A whole number from a value or its text; raises ValueError without naming what it is for."""
     try:
         whole = int(str(value))
@@ -134,14 +145,14 @@ def read_whole(value: Any, least: int, allowed: str) -> int:
         raise ValueError(f"must be {allowed}") from None
     if whole < least:
         raise ValueError(f"must be {allowed}")
-    if whole > LARGEST_WHOLE:
-        raise ValueError(f"must be {allowed} and at most {LARGEST_WHOLE}")
+    if whole > LARGEST_INTEGER:
+        raise ValueError(f"must be {allowed} and at most {LARGEST_INTEGER}")
     return whole
 
 
-def whole(name: str, value: Any, least: int) -> int:
+def check_integer(name: str, value: Any, least: int) -> int:
     """An argument that is a whole number of at least `least`; the error names it, and its value."""
     try:
-        return read_whole(value, least, f"a whole number of at least {least}")
+        return read_integer(value, least, f"a whole number of at least {least}")
     except ValueError as problem:
         raise ValueError(f"{name} {problem}, got {value!r}.") from None

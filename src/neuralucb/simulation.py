@@ -10,8 +10,8 @@ from jax import lax, random
 
 from neuralucb.history import History, append, empty
 from neuralucb.policy import Belief, Policy
-from neuralucb.precision import exact
-from neuralucb.problems.contract import Problem, Round
+from neuralucb.problems.problem import Problem, Round
+from neuralucb.runtime.precision import exact
 from neuralucb.schedules import Schedule, learning_rounds, remembered
 
 __all__ = ["Outcome", "Simulation", "State", "Trace", "draw_rounds", "prepare", "simulate"]

@@ -9,7 +9,7 @@ from jax import lax, random
 
 from neuralucb.history import History, total
 from neuralucb.policy import Info
-from neuralucb.precision import Number
+from neuralucb.runtime.precision import Number
 
 __all__ = ["DECAYS", "Train", "gradient_descent", "sgd"]
 

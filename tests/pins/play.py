@@ -1,7 +1,8 @@
 """Runs whose numbers must not change: every registered algorithm, and `OnlineBandit` through a crash.
 
-`python play.py FILE.npz` writes them all, bit for bit, with whichever `neuralucb` is on the path; `benchmarks/same_numbers.py`
-compares two source trees that way. It uses public names only, so that it plays old and new trees alike.
+`python play.py FILE.npz` writes them all, bit for bit, with whichever `neuralucb` is on the path;
+`benchmarks/same_numbers.py` compares two source trees that way. It uses public names only, so that it plays old and new
+trees alike.
 """
 
 import json

@@ -1,7 +1,8 @@
 """Every algorithm and `OnlineBandit` still give the numbers that version 0.1 gave.
 
-Arms are equal and numbers within 1e-5, since another processor rounds otherwise; `benchmarks/same_numbers.py` compares two
-source trees on one machine bit for bit. `python tests/pins/test_pins.py` records anew, for a change that moves results.
+Arms are equal and numbers within 1e-5, since another processor rounds otherwise; `benchmarks/same_numbers.py` compares
+two source trees on one machine bit for bit. `python -m tests.pins.test_pins` records anew, for a change that moves
+results.
 """
 
 from pathlib import Path

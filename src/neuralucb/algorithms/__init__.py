@@ -4,14 +4,14 @@ from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
+from neuralucb.algorithms.algorithm import Algorithm, Task
+from neuralucb.algorithms.baselines import ORACLE, UNIFORM
 from neuralucb.algorithms.chance import NEURAL_SQUARE_CB, NEURAL_TS
 from neuralucb.algorithms.classical import GLM_UCB, KERNEL_UCB, LIN_UCB
-from neuralucb.algorithms.contract import Algorithm, Task
 from neuralucb.algorithms.fixed import NEURAL_EPSILON_GREEDY0, NEURAL_UCB0
-from neuralucb.algorithms.scale import ORACLE, UNIFORM
 from neuralucb.algorithms.trained import BOOTSTRAPPED_NN, NEURAL_EPSILON_GREEDY, NEURAL_UCB
 from neuralucb.policy import Origin, Policy
-from neuralucb.settings import read_settings, whole
+from neuralucb.settings import check_integer, read_settings
 
 __all__ = ["ALGORITHMS", "Algorithm", "Task", "build", "find_algorithm"]
 
@@ -45,9 +45,9 @@ def build(name: str, *, dim: int, rounds: int | None = None, shared_by: int | No
     if not isinstance(dim, Integral) or dim < 1:
         raise ValueError(f"dim must be a whole number of at least 1, got {dim!r}.")
     if rounds is not None:
-        rounds = whole("rounds", rounds, 1)
+        rounds = check_integer("rounds", rounds, 1)
     if shared_by is not None:
-        shared_by = whole("shared_by", shared_by, 1)
+        shared_by = check_integer("shared_by", shared_by, 1)
     task = Task(int(dim), rounds, shared_by)
     algorithm.check(task, values)
     chosen = tuple(values.items())

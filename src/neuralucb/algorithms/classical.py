@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from neuralucb.algorithms.contract import Algorithm, Task
-from neuralucb.algorithms.parts import DESIGN, EXPLORATION, REGULARIZATION, precision_of
+from neuralucb.algorithms.algorithm import Algorithm, Task
+from neuralucb.algorithms.shared_settings import DESIGN, EXPLORATION, REGULARIZATION, precision_of
 from neuralucb.confidence import constant
-from neuralucb.designs import Design, by_arm, full, inner
+from neuralucb.designs import Design, by_arm, full
 from neuralucb.estimators.features import Features, raw, raw_by_arm
 from neuralucb.estimators.glm import glm
 from neuralucb.estimators.kernel import kernel, rbf
-from neuralucb.estimators.linear import ridge
+from neuralucb.estimators.ridge import ridge
+from neuralucb.gradients import inner
 from neuralucb.policy import Policy, policy
 from neuralucb.rules import ucb
 from neuralucb.settings import choice, integer, number

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from neuralucb.algorithms.contract import Algorithm, Task
-from neuralucb.algorithms.parts import (
+from neuralucb.algorithms.algorithm import Algorithm, Task
+from neuralucb.algorithms.shared_settings import (
     DESIGN,
     EPSILON,
     NETWORK,
@@ -16,10 +16,10 @@ from neuralucb.algorithms.parts import (
     precision_of,
 )
 from neuralucb.confidence import self_normalised
-from neuralucb.designs import inner
 from neuralucb.estimators.features import tangent
 from neuralucb.estimators.kernel import kernel
-from neuralucb.estimators.linear import ridge
+from neuralucb.estimators.ridge import ridge
+from neuralucb.gradients import inner
 from neuralucb.policy import Estimator, Policy, policy
 from neuralucb.rules import epsilon_greedy, ucb
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from neuralucb.algorithms.contract import Algorithm, Task
-from neuralucb.algorithms.parts import (
+from neuralucb.algorithms.algorithm import Algorithm, Task
+from neuralucb.algorithms.shared_settings import (
     CONSTANTS,
     DESIGN,
     EPSILON,

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jax import random
 
 from neuralucb.history import History
-from neuralucb.networks import Network
+from neuralucb.networks.network import Network
 from neuralucb.policy import Choice, Context, Info, Policy, guard
-from neuralucb.precision import Number
 from neuralucb.rules import best_arm, best_shares
+from neuralucb.runtime.precision import Number
 from neuralucb.training import Train
 
 __all__ = ["Bootstrap", "bootstrap"]

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import jax
 
-from neuralucb.designs import Block
-from neuralucb.networks import Network
+from neuralucb.gradients import Block
+from neuralucb.networks.network import Network
 from neuralucb.policy import Context, Slot, check_slot, check_vector, slot_shape
 
 __all__ = ["Features", "raw", "raw_by_arm", "tangent"]

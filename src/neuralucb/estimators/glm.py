@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from neuralucb.designs import Design, dense
+from neuralucb.designs import Design
 from neuralucb.estimators.features import Features
+from neuralucb.gradients import dense
 from neuralucb.history import History
 from neuralucb.policy import Context, Estimator, Info, Prediction
-from neuralucb.precision import Number
+from neuralucb.runtime.precision import Number
 
 __all__ = ["Glm", "glm"]
 

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from neuralucb.designs import inner
 from neuralucb.estimators.features import Features
+from neuralucb.gradients import inner
 from neuralucb.history import History
-from neuralucb.memory import require_memory
 from neuralucb.policy import Context, Estimator, Info, Prediction
-from neuralucb.precision import Number, require
+from neuralucb.runtime.memory import require_memory
+from neuralucb.runtime.precision import Number, require
 
 __all__ = ["Kernel", "kernel", "rbf"]
 

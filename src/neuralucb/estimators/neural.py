@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from neuralucb.designs import Design
 from neuralucb.history import History
-from neuralucb.networks import Network
+from neuralucb.networks.network import Network
 from neuralucb.policy import Context, Estimator, Info, Prediction
 from neuralucb.training import Train
 

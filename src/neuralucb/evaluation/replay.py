@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax, random
 
+from neuralucb.evaluation.off_policy import Usable, propensities, usable
 from neuralucb.evaluation.records import Estimate, Evaluation, with_interval
-from neuralucb.evaluation.usable import Usable, propensities, usable
 from neuralucb.history import History, append, empty
 from neuralucb.logs.batches import Batch, batches, contexts_of, one_context
-from neuralucb.logs.files import Log
+from neuralucb.logs.formats import Log
 from neuralucb.policy import Belief, Policy
-from neuralucb.precision import exact
+from neuralucb.runtime.precision import exact
 from neuralucb.schedules import Schedule, learning_rounds
 
 __all__ = ["Replay", "replay", "with_replay"]

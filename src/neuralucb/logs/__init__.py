@@ -1,10 +1,10 @@
 """Logs of decisions, in and out: Parquet, Vowpal Wabbit's dsjson, Open Bandit Pipeline and Dataset."""
 
-from neuralucb.logs.checking import Findings, check_log
-from neuralucb.logs.columns import Bad, Chunk, Dense, Names, dense
-from neuralucb.logs.files import Log, Skipped, convert, open_log, read_chunks, write_log
+from neuralucb.logs.check import Findings, check_log
+from neuralucb.logs.chunk import Bad, Chunk, Dense, Names, dense
+from neuralucb.logs.formats import Log, Skipped, convert, open_log, read_chunks, write_log
 from neuralucb.logs.obp import from_obp, to_obp
-from neuralucb.logs.recording import recorded
+from neuralucb.logs.record import recorded
 
 __all__ = [
     "Bad",

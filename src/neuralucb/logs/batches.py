@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralucb.logs.columns import Chunk, dense
-from neuralucb.logs.files import Log
+from neuralucb.logs.chunk import Chunk, dense
+from neuralucb.logs.formats import Log
 from neuralucb.policy import Slot
 
 __all__ = ["Batch", "batches", "contexts_of", "one_context", "shape_of"]

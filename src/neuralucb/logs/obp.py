@@ -8,7 +8,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from neuralucb.logs.columns import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, spans, take, unnamed, whole
+from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, spans, take, unnamed, whole
 
 __all__ = ["from_obp", "read_npz", "to_obp", "write_npz"]
 

@@ -1,15 +1,16 @@
 """Logs as Parquet, written: our own schema, documented in docs/logs.md, with names of features in the metadata."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neuralucb.logs.columns import Chunk, Names
+from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, take, unnamed, whole
 
-__all__ = ["META", "VERSION", "write_parquet"]
+__all__ = ["META", "VERSION", "parquet_facts", "read_parquet", "write_parquet"]
 
 META, VERSION = b"neuralucb.log", 1
 """The key of the metadata, and the version of the schema in it."""
@@ -124,3 +125,254 @@ def _arrays(chunk: Chunk, schema: Any) -> list[Any]:
         else column(chunk.position, "position", chunk.position < 0),
         maybe(chunk.expected, "expected"),
     ]
+
+
+BATCH = 8192
+"""Decisions read at a time."""
+
+
+REQUIRED = ("arm", "reward", "propensity")
+
+
+LISTS = ("shared", "arms", "own", "probabilities", "expected")
+
+
+NUMBERS = (*REQUIRED, *LISTS, "weight", "position")
+
+
+def parquet_facts(path: Path) -> tuple[Names, int, int]:
+    """Names of the features, arms and decisions, without reading the decisions."""
+    file = _open(path)
+    names, arms = _facts(file, path)
+    return names, arms, file.metadata.num_rows
+
+
+def read_parquet(path: Path, bad: Bad) -> Iterator[Chunk]:
+    """The decisions of a file in our schema."""
+    from pyarrow import ArrowException
+
+    file = _open(path)
+    names, _ = _facts(file, path)
+    first = 1
+    groups = range(file.num_row_groups)  # one at a time: asked for all at once, Arrow reads ahead without a bound
+    batches = chain.from_iterable(file.iter_batches(BATCH, row_groups=[group]) for group in groups)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (ArrowException, OSError):
+            raise ValueError(f"{path} is damaged after row {first - 1}; make it again from its source.") from None
+        if batch is None:
+            return
+        yield clean(_chunk(batch, names, first, bad), bad)
+        first += len(batch)
+
+
+class _Marks:
+    """Rows that cannot be used, each reported once."""
+
+    def __init__(self, line: np.ndarray, bad: Bad) -> None:
+        self.line, self.bad = line, bad
+        self.wrong = np.zeros(len(line), dtype=bool)
+
+    def __call__(self, rows: np.ndarray, reason: Callable[[int], str]) -> None:
+        for row in np.flatnonzero(rows & ~self.wrong):
+            self.bad(int(self.line[row]), reason(int(row)))
+        self.wrong |= rows
+
+
+def _chunk(batch: Any, names: Names, first: int, bad: Bad) -> Chunk:
+    mark = _Marks(np.arange(first, first + len(batch), dtype=np.int64), bad)
+    seen = ~_null(batch, "reward")
+    reward, propensity = _numbers(batch, "reward"), _numbers(batch, "propensity").astype(np.float64)
+    mark(_null(batch, "arm"), lambda row: "a reward without a decision" if seen[row] else "arm is missing")
+    mark(_null(batch, "arms"), lambda row: "arms is missing")
+    mark(np.isnan(reward) & seen, lambda row: "reward is NaN; one that was not seen is null")
+    sure = _null(batch, "propensity")
+    mark(np.isnan(propensity) & ~sure, lambda row: "propensity is NaN; a deterministic choice has null there")
+    n, counts = len(batch), _lengths(batch, "arms")
+    shared = _features(batch, "shared", np.ones(n, np.int64), len(names.shared), mark)
+    own = _features(batch, "own", counts, len(names.own), mark)
+    probabilities, expected = (_optional(batch, name, counts, mark) for name in ("probabilities", "expected"))
+    counted = np.repeat(np.arange(n), counts)
+    arms, odd = whole(_values(batch, "arms"))
+    mark(np.isin(np.arange(n), counted[odd]), lambda row: "arms must be whole numbers, each of them")
+    arm, odd = whole(_numbers(batch, "arm"), _kind(batch, "arm"))
+    mark(odd, lambda row: f"arm must be a whole number, got {_numbers(batch, 'arm')[row]}")
+    position = _position(batch, mark) if _has(batch, "position") else None
+    every = Chunk(
+        names,
+        mark.line,
+        _ids(batch),
+        _times(batch),
+        counts,
+        arms,
+        shared,
+        own,
+        arm,
+        reward,
+        propensity,
+        np.where(_null(batch, "weight"), 1.0, _numbers(batch, "weight")) if _has(batch, "weight") else np.ones(n),
+        probabilities,
+        position,
+        expected,
+    )
+    return take(every, ~mark.wrong)
+
+
+def _null(batch: Any, name: str) -> np.ndarray:
+    return np.asarray(batch.column(name).is_null())
+
+
+def _has(batch: Any, name: str) -> bool:
+    return name in batch.schema.names and batch.column(name).null_count < len(batch)
+
+
+def _numbers(batch: Any, name: str) -> np.ndarray:
+    """A column of numbers, null as NaN."""
+    if batch.column(name).null_count == len(batch):
+        return np.full(len(batch), np.nan)  # the column may have no type
+    return np.asarray(batch.column(name).to_numpy(zero_copy_only=False))
+
+
+def _ids(batch: Any) -> np.ndarray:
+    ids = np.full(len(batch), None, dtype=object)
+    if _has(batch, "id"):
+        ids[:] = [one if one is None or type(one) is str else str(one) for one in batch.column("id").to_pylist()]
+    return ids
+
+
+def _times(batch: Any) -> np.ndarray:
+    if not _has(batch, "time"):
+        return blank_times(len(batch))
+    return np.asarray(batch.column("time").to_numpy(zero_copy_only=False)).astype("datetime64[us]")
+
+
+def _position(batch: Any, mark: _Marks) -> np.ndarray:
+    values, null = _numbers(batch, "position"), _null(batch, "position")
+    position, odd = whole(values, _kind(batch, "position"))
+    mark(odd & ~null, lambda row: f"position must be a whole number, got {values[row]}")
+    position[null] = -1
+    return position
+
+
+def _kind(batch: Any, name: str) -> type[np.signedinteger]:
+    """The type of a column of whole numbers, so that Open Bandit Pipeline gets back what it gave."""
+    return np.int32 if str(batch.schema.field(name).type) == "int32" else np.int64
+
+
+def _lengths(batch: Any, name: str) -> np.ndarray:
+    """How long each list is; null is 0."""
+    if name not in batch.schema.names or batch.column(name).null_count == len(batch):
+        return np.zeros(len(batch), np.int64)
+    from pyarrow import compute
+
+    return np.asarray(compute.fill_null(compute.list_value_length(batch.column(name)), 0)).astype(np.int64)
+
+
+def _values(batch: Any, name: str) -> np.ndarray:
+    """All values of a column of lists, one after the other; null as NaN."""
+    if batch.column(name).null_count == len(batch):
+        return np.zeros(0)
+    return np.asarray(batch.column(name).flatten().to_numpy(zero_copy_only=False))
+
+
+def _features(batch: Any, name: str, counts: np.ndarray, width: int, mark: _Marks) -> np.ndarray:
+    """[rows or arms, width] features; lists written before a feature had appeared are shorter, and it is 0 there."""
+    lengths = _lengths(batch, name)
+    if width and name in batch.schema.names:
+        mark(_null(batch, name), lambda row: f"{name} is missing; an empty list says that there are no features")
+    flat = _values(batch, name) if lengths.any() else np.zeros(0, np.float64)
+    if (lengths == counts * width).all():
+        return flat.reshape(-1, width) if width else np.zeros((int(counts.sum()), 0), np.float64)
+    widths = np.where(counts > 0, lengths // np.maximum(counts, 1), 0)
+    wrong = (widths * counts != lengths) | (widths > width)
+    mark(wrong, lambda row: f"{name} has {lengths[row]} numbers, which is not {counts[row]} times {width} or fewer")
+    full = np.zeros((int(counts.sum()), width), flat.dtype)
+    begins, arm_begins = np.cumsum(lengths) - lengths, np.cumsum(counts) - counts
+    for size in np.unique(widths[~wrong]):
+        rows = np.flatnonzero((widths == size) & ~wrong)
+        to = (arm_begins[rows].repeat(counts[rows]) + _ramp(counts[rows]))[:, None]
+        source = (begins[rows].repeat(counts[rows]) + _ramp(counts[rows]) * size)[:, None]
+        full[to, np.arange(size)[None, :]] = flat[source + np.arange(size)[None, :]]
+    return full
+
+
+def _ramp(counts: np.ndarray) -> np.ndarray:
+    """0, 1, …, count - 1 for each count."""
+    return np.arange(counts.sum()) - (np.cumsum(counts) - counts).repeat(counts)
+
+
+def _optional(batch: Any, name: str, counts: np.ndarray, mark: _Marks) -> np.ndarray | None:
+    """[arms] a list for each row, or none: NaN."""
+    if not _has(batch, name):
+        return None
+    lengths = _lengths(batch, name)
+    if (lengths == counts).all():
+        return _values(batch, name)
+    mark((lengths != counts) & (lengths > 0), lambda row: f"{name} has {lengths[row]} numbers for {counts[row]} arms")
+    full = np.full(int(counts.sum()), np.nan)
+    full[np.repeat(lengths == counts, counts)] = _values(batch, name)[np.repeat(lengths == counts, lengths)]
+    return full
+
+
+def _open(path: Path) -> Any:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise ValueError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
+    try:
+        file = parquet.ParquetFile(path)
+    except (ArrowException, OSError):
+        absent = "Is a directory; name one file" if path.is_dir() else "No such file"
+        reason = "no Parquet, or torn" if path.is_file() else absent
+        raise ValueError(f"{path} cannot be read: {reason}.") from None
+    twice = sorted({name for name in file.schema_arrow.names if file.schema_arrow.names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{path} has more than one column named {', '.join(twice)}; rename them.")
+    missing = [name for name in (*REQUIRED, "arms") if name not in file.schema_arrow.names]
+    if missing:
+        raise ValueError(
+            f"{path} is no log: it has no column {', '.join(missing)}; docs/logs.md has the schema. "
+            f"It has: {', '.join(file.schema_arrow.names)}."
+        )
+    from pyarrow import types
+
+    def is_number(kind: Any) -> bool:
+        return bool(types.is_floating(kind) or types.is_integer(kind))
+
+    for field in file.schema_arrow:
+        if types.is_null(field.type):
+            continue  # nothing in it: each row says what it lacks
+        if field.name == "time" and not (types.is_timestamp(field.type) or types.is_date(field.type)):
+            raise ValueError(f"{path}: column time must have timestamps, got {field.type}; cast it, or leave it out.")
+        inner = field.type.value_type if hasattr(field.type, "value_type") else field.type
+        if field.name in NUMBERS and not (is_number(inner) and (inner is field.type) == (field.name not in LISTS)):
+            wanted = "lists of numbers" if field.name in LISTS else "numbers"
+            raise ValueError(f"{path}: column {field.name} must have {wanted}, got {field.type}; see docs/logs.md.")
+    return file
+
+
+def _facts(file: Any, path: Path) -> tuple[Names, int]:
+    """Names and arms, from the metadata; another tool's file may have none, and gets numbers for names."""
+    known = file.schema_arrow.names
+    text = (file.metadata.metadata or {}).get(META)
+    if text is not None:
+        try:
+            facts = json.loads(text)
+            version, names = facts["version"], Names(tuple(facts["shared"]), tuple(facts["own"]))
+            arms = int(facts["arms"])
+            if not 0 <= arms <= MOST_ARMS:
+                raise ValueError
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{path} has metadata {META.decode()!r} that is not ours, or damaged.") from None
+        if version != VERSION:
+            raise ValueError(f"{path} has version {version} of the schema; this release reads version {VERSION}.")
+        return names, arms
+    shared = own = arms = 0
+    for batch in file.iter_batches(BATCH, columns=[name for name in ("shared", "own", "arms") if name in known]):
+        counts = _lengths(batch, "arms")
+        shared = max(shared, int(_lengths(batch, "shared").max(initial=0)))
+        own = max(own, int((_lengths(batch, "own") // np.maximum(counts, 1)).max(initial=0)))
+        numbered, odd = whole(_values(batch, "arms"))  # a row with an odd one will be refused
+        arms = max(arms, int(numbered[~odd & (numbered < MOST_ARMS)].max(initial=-1)) + 1)
+    return unnamed(shared, own), arms

@@ -10,23 +10,29 @@ from typing import Any, Literal
 
 import numpy as np
 
-from neuralucb.online import recovery
-from neuralucb.online.arguments import check_policy, is_number, read_arguments
+from neuralucb.online import keeper as recovery
 from neuralucb.online.arms import ArmId, arm_id
-from neuralucb.online.asking import read_request, read_rewards
+from neuralucb.online.codec import StorageError
+from neuralucb.online.compiled import Programs
 from neuralucb.online.contexts import shape_of_policy
 from neuralucb.online.deciding import decide, decide_many
-from neuralucb.online.decisions import Decision, Explanation
-from neuralucb.online.fitting import names_of, pieces
 from neuralucb.online.health import Health, examine
+from neuralucb.online.inputs import (
+    check_policy,
+    is_number,
+    names_of,
+    pieces,
+    read_arguments,
+    read_request,
+    read_rewards,
+)
 from neuralucb.online.journal import Sync
-from neuralucb.online.learning import Background, Lesson, train, warn
-from neuralucb.online.programs import Programs
+from neuralucb.online.ledger import Decision, Explanation
+from neuralucb.online.lessons import Background, Lesson, train, warn
 from neuralucb.online.state import Event, State
-from neuralucb.online.storage import StorageError
 from neuralucb.policy import Policy
 from neuralucb.schedules import is_due, read_schedule
-from neuralucb.settings import whole
+from neuralucb.settings import check_integer
 
 __all__ = ["OnlineBandit"]
 
@@ -195,7 +201,7 @@ class OnlineBandit:
 
         Decisions that wait go on waiting. Called again, it goes further back. Returns the number of the snapshot.
         """
-        steps = whole("steps", steps, 1)
+        steps = check_integer("steps", steps, 1)
         with self._learning, self._lock:
             return self._kept().rollback(steps)
 
@@ -231,8 +237,8 @@ class OnlineBandit:
     def warm_up(self, arms: int | None = None, decisions: int = 1) -> int:
         """Compile ahead what decisions over so many arms need, and learning; returns how many programs there are."""
         there = self._state.arms
-        count = whole("arms", arms or there.places or max(1, len(there.place)), 1)
-        decisions = whole("decisions", decisions, 1)
+        count = check_integer("arms", arms or there.places or max(1, len(there.place)), 1)
+        decisions = check_integer("decisions", decisions, 1)
         contexts = self._state.shape.zeros(decisions, count)
         self._programs.warm_up(self._state.belief, contexts, in_turn=self.settings["count_pending"])
         kept, rewards = self._state.observations.kept()

@@ -7,10 +7,9 @@ import jax
 import numpy as np
 
 from neuralucb.online.arms import ArmId
-from neuralucb.online.decisions import Decision, column
-from neuralucb.online.programs import each_leaf, power_of_two
-from neuralucb.online.rewards import Moments
-from neuralucb.online.state import Event
+from neuralucb.online.compiled import each_leaf, power_of_two
+from neuralucb.online.ledger import Decision, column
+from neuralucb.online.state import Event, Moments
 
 if TYPE_CHECKING:
     from neuralucb.online.bandit import OnlineBandit

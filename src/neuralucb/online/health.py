@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 
 from neuralucb.designs import Full, drift
-from neuralucb.precision import exact
+from neuralucb.runtime.precision import exact
 
 if TYPE_CHECKING:
     from neuralucb.online.bandit import OnlineBandit

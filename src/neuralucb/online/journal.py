@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from neuralucb.online.storage import Step, StorageError, make_folder, sync_folder
+from neuralucb.online.codec import Step, StorageError, make_folder, sync_folder
 
 __all__ = ["SYNCS", "Journal", "Sync", "holds_records", "read_segment", "segments"]
 

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 
 from neuralucb.history import History
+from neuralucb.online.compiled import room_for
 from neuralucb.online.contexts import Shape
-from neuralucb.online.programs import room_for
 
 __all__ = ["Observations"]
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralucb.files import write_whole
-from neuralucb.online.storage import Step, StorageError, make_folder, sync_folder
+from neuralucb.online.codec import Step, StorageError, make_folder, sync_folder
+from neuralucb.runtime.files import write_whole
 
 __all__ = ["KEPT", "Snapshot", "note", "numbers", "read", "sweep_up", "write"]
 

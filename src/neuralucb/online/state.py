@@ -8,17 +8,18 @@ import jax
 import numpy as np
 
 from neuralucb.online.arms import Arms
+from neuralucb.online.codec import leaves_of, with_leaves
+from neuralucb.online.compiled import Programs
 from neuralucb.online.contexts import Shape
-from neuralucb.online.decisions import Asked, Ledger, column
-from neuralucb.online.leaves import leaves_of, with_leaves
+from neuralucb.online.ledger import Asked, Ledger, column
 from neuralucb.online.observations import Observations
-from neuralucb.online.programs import Programs
-from neuralucb.online.rewards import Moments
 from neuralucb.policy import Belief
 
-__all__ = ["Base", "Event", "State"]
+__all__ = ["Base", "Event", "Moments", "State"]
 
 COUNTED = ("decisions", "observed", "expired", "learned", "diverged", "refused", "explored")
+
+
 OF_DECISIONS = ("decisions", "expired", "explored")
 
 
@@ -236,7 +237,7 @@ class State:
 
     def restore(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """What `export` gave. Raises KeyError or ValueError, and changes nothing, where it does not fit the policy."""
-        belief = with_leaves(self.fresh, _named(arrays, "belief"), all_of_them=True)
+        belief = with_leaves(self.fresh, _named(arrays, "belief"), strict=True)
         observations = Observations(self.shape, self.observations.window)
         observations.restore(self.context_of(_named(arrays, "history")), arrays["history.rewards"], fields["total"])
         arms = self.arms.restored([tuple(each) for each in fields["places"]], arrays["features"], fields["taken"])
@@ -255,3 +256,33 @@ class State:
 def _named(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
     """The arrays of a group, by their names in it."""
     return {name.split(".", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{group}.")}
+
+
+ROUNDING = 1e-14
+"""Deviations that are this small beside the mean are no deviations, but errors of float64."""
+
+
+class Moments(NamedTuple):
+    """How many, their mean and sum of squared deviations so far (Chan, Golub & LeVeque 1983)."""
+
+    rewards: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def with_more(self, rewards: np.ndarray) -> "Moments":
+        """After more rewards."""
+        new = rewards
+        count = self.rewards + len(new)
+        gap = new.mean() - self.mean
+        squares = self.squares + ((new - new.mean()) ** 2).sum() + gap**2 * self.rewards * len(new) / count
+        return Moments(count, float(self.mean + gap * len(new) / count), float(squares))
+
+    @property
+    def deviation(self) -> float:
+        """1 while all rewards are equal, up to rounding: there is no scale yet."""
+        spread = (self.squares / self.rewards) ** 0.5 if self.rewards else 0.0
+        return spread if spread > ROUNDING * abs(self.mean) else 1.0
+
+    def scaled(self, rewards: np.ndarray) -> np.ndarray:
+        """As the network sees them."""
+        return ((rewards - self.mean) / self.deviation).astype(np.float32)

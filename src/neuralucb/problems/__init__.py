@@ -1,7 +1,7 @@
 """Problems: where contexts and rewards come from. The same seed gives every algorithm the same problem."""
 
-from neuralucb.problems.contract import Problem, Round, reveal
 from neuralucb.problems.labelled import labelled
+from neuralucb.problems.problem import Problem, Round, reveal
 from neuralucb.problems.registry import PROBLEMS, Definition, build_problem, find_problem, from_file
 from neuralucb.problems.synthetic import synthetic
 

@@ -10,8 +10,8 @@ import numpy as np
 from jax import random
 
 from neuralucb.policy import Slot
-from neuralucb.problems.contract import Problem, Round
-from neuralucb.problems.tables import Table, is_missing
+from neuralucb.problems.labelled_files import Table, is_missing
+from neuralucb.problems.problem import Problem, Round
 
 __all__ = ["SCALINGS", "labelled", "scale_rows"]
 

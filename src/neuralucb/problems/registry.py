@@ -5,11 +5,11 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from neuralucb.problems.contract import Problem
-from neuralucb.problems.data import ALIASES, BUNDLED, SETS, data_folder, load
+from neuralucb.problems.datasets import ALIASES, BUNDLED, SETS, data_folder, load
 from neuralucb.problems.labelled import SCALINGS, labelled
+from neuralucb.problems.labelled_files import Table, read_table
+from neuralucb.problems.problem import Problem
 from neuralucb.problems.synthetic import synthetic
-from neuralucb.problems.tables import Table, read_table
 from neuralucb.settings import Setting, choice, flag, integer, number, read_settings
 
 __all__ = ["PROBLEMS", "Definition", "build_problem", "find_problem", "from_file"]

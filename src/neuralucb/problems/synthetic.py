@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import random
 
-from neuralucb.problems.contract import Problem, Round
+from neuralucb.problems.problem import Problem, Round
 
 __all__ = ["FUNCTIONS", "World", "synthetic"]
 

@@ -13,9 +13,10 @@ import jax
 import numpy as np
 
 from neuralucb.algorithms import find_algorithm
-from neuralucb.experiments.points import find_bundle, read_point, shape_of
-from neuralucb.experiments.program import Lanes, Program, Progress
+from neuralucb.experiments.lanes import Lanes, Program
+from neuralucb.experiments.plans import find_bundle, read_point, shape_of
 from neuralucb.problems import find_problem
+from neuralucb.runtime.progress import Progress
 from neuralucb.sweeps.spec import Sweep
 
 __all__ = ["Batch", "Outcome", "compile_ahead", "digests_of", "make_batches", "run_batch"]

@@ -6,16 +6,16 @@ from typing import NamedTuple
 import jax
 from rich.console import Console
 
-from neuralucb.experiments.compiling import keep_compiled
-from neuralucb.experiments.program import cores
-from neuralucb.memory import require_memory
+from neuralucb.display.progress import watching
+from neuralucb.display.sweep_report import write_report
+from neuralucb.runtime.compile_cache import keep_compiled
+from neuralucb.runtime.memory import require_memory
+from neuralucb.runtime.threads import cores
 from neuralucb.sweeps.batches import Batch, digests_of, make_batches
-from neuralucb.sweeps.estimates import Cost, estimate
-from neuralucb.sweeps.local import Listener, run_here, run_in_processes
-from neuralucb.sweeps.report import write_report
+from neuralucb.sweeps.cost import Cost, estimate
 from neuralucb.sweeps.spec import Sweep
 from neuralucb.sweeps.store import Store
-from neuralucb.sweeps.watching import watching
+from neuralucb.sweeps.workers import Listener, run_here, run_in_processes
 
 __all__ = ["Job", "prepare", "run_sweep"]
 
@@ -105,7 +105,7 @@ def run_sweep(job: Job, console: Console, *, address: str | None, command: str) 
 
 def _run(job: Job, tell: Listener, address: str | None) -> None:
     if job.engine == "ray":
-        from neuralucb.sweeps.cluster import run_on_cluster
+        from neuralucb.sweeps.ray import run_on_cluster
 
         run_on_cluster(job.left, job.store, tell, address=address, gpu=job.gpu)
     elif job.gpu:

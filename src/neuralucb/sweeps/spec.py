@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralucb.algorithms import ALGORITHMS, find_algorithm
-from neuralucb.experiments.points import find_bundle, read_point
+from neuralucb.experiments.plans import find_bundle, read_point
 from neuralucb.problems import find_problem
 from neuralucb.schedules import read_schedule
 

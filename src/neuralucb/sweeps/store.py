@@ -19,8 +19,8 @@ import pyarrow as pa
 from pyarrow import dataset, parquet
 
 from neuralucb import __version__
-from neuralucb.files import write_whole
-from neuralucb.problems.data import data_folder
+from neuralucb.problems.datasets import data_folder
+from neuralucb.runtime.files import write_whole
 from neuralucb.sweeps.batches import Batch, Outcome
 from neuralucb.sweeps.spec import Sweep
 

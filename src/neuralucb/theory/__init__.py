@@ -5,7 +5,6 @@ What each quantity is, in plain words: docs/theory.md. Its letter in the paper: 
 
 from neuralucb.confidence import Assumptions, self_normalised, theoretical
 from neuralucb.theory.bounds import Conditions, Horizon, conditions, corollary_1, least_steps, theorem_1
-from neuralucb.theory.contexts import parallel_pair
 from neuralucb.theory.coverage import Coverage, measure_coverage
 from neuralucb.theory.dimension import (
     EffectiveDimension,
@@ -14,9 +13,8 @@ from neuralucb.theory.dimension import (
     effective_dimension,
     effective_dimension_of,
 )
-from neuralucb.theory.empirical import empirical_kernel
-from neuralucb.theory.kernel import kernel_product, tangent_kernel
-from neuralucb.theory.lanczos import Estimate, estimate_log_det
+from neuralucb.theory.kernel import empirical_kernel, kernel_product, parallel_pair, tangent_kernel
+from neuralucb.theory.log_det import Estimate, estimate_log_det
 from neuralucb.theory.norm import norm_bound, require_regular, rkhs_norm_squared, smallest_eigenvalue
 from neuralucb.theory.report import Report, analyse
 

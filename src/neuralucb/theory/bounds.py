@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from neuralucb.confidence import Assumptions
-from neuralucb.theory.checks import check_regularization
+from neuralucb.theory.linalg import check_regularization
 
 __all__ = ["Conditions", "Horizon", "conditions", "corollary_1", "least_steps", "theorem_1"]
 

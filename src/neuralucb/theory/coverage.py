@@ -10,11 +10,12 @@ from jax import random
 
 from neuralucb.history import History
 from neuralucb.policy import Choice, Info, Policy
-from neuralucb.precision import exact
 from neuralucb.problems import Problem, Round
+from neuralucb.runtime.precision import exact
+from neuralucb.runtime.progress import Progress
+from neuralucb.runtime.threads import spread
 from neuralucb.schedules import Schedule
 from neuralucb.simulation import simulate
-from neuralucb.theory.pieces import Progress, spread
 
 __all__ = ["Coverage", "measure_coverage"]
 

@@ -5,13 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralucb.memory import host_bytes
-from neuralucb.theory.checks import check_kernel, check_regularization
-from neuralucb.theory.cholesky import factor_in_place, is_singular, log_dets
-from neuralucb.theory.contexts import directions
-from neuralucb.theory.kernel import kernel_product, tangent_kernel
-from neuralucb.theory.lanczos import Estimate, estimate_log_det
-from neuralucb.theory.pieces import Progress, part
+from neuralucb.runtime.memory import host_bytes
+from neuralucb.runtime.progress import Progress, part
+from neuralucb.theory.kernel import directions, kernel_product, tangent_kernel
+from neuralucb.theory.linalg import check_kernel, check_regularization, factor_in_place, is_singular, log_dets
+from neuralucb.theory.log_det import Estimate, estimate_log_det
 
 __all__ = [
     "EffectiveDimension",

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from neuralucb.theory.checks import BLOCK, check_kernel, check_rewards
-from neuralucb.theory.cholesky import factor_in_place, is_singular, solve_lower
-from neuralucb.theory.contexts import PARALLEL, parallel_pair
-from neuralucb.theory.pieces import Progress
+from neuralucb.runtime.progress import Progress
+from neuralucb.theory.kernel import PARALLEL, parallel_pair
+from neuralucb.theory.linalg import BLOCK, check_kernel, check_rewards, factor_in_place, is_singular, solve_lower
 
 __all__ = ["norm_bound", "require_regular", "rkhs_norm_squared", "smallest_eigenvalue", "squared_norms"]
 

@@ -7,32 +7,40 @@ import jax
 import numpy as np
 
 from neuralucb.confidence import Assumptions
+from neuralucb.experiments.plans import Plan
 from neuralucb.experiments.results import Result
-from neuralucb.experiments.running import Plan
-from neuralucb.memory import host_bytes, require_memory
 from neuralucb.policy import Slot
+from neuralucb.runtime.memory import host_bytes, require_memory
+from neuralucb.runtime.progress import Meter
 from neuralucb.simulation import draw_rounds
 from neuralucb.theory.bounds import Conditions, Horizon, conditions, corollary_1, least_steps, theorem_1
-from neuralucb.theory.checks import finite_or_none
-from neuralucb.theory.contexts import Directions, directions, distinct
 from neuralucb.theory.dimension import dimension_from_eigenvalues, dimensions_over_rounds, effective_dimension_of
-from neuralucb.theory.kernel import LIMITS, tangent_kernel
+from neuralucb.theory.kernel import LIMITS, Directions, directions, distinct, tangent_kernel
+from neuralucb.theory.linalg import finite_or_none
 from neuralucb.theory.norm import rounding, squared_norms
-from neuralucb.theory.notes import noise_of, not_proved, unlike_the_paper
-from neuralucb.theory.pieces import Meter
 
-__all__ = ["Report", "analyse"]
+__all__ = ["Report", "analyse", "noise_of", "not_proved", "unlike_the_paper"]
 
 POINTS = 60
 """of the curves over rounds"""
+
+
 DECADES = 3
 """For d̃ against λ, on either side of 1; more where the λ that is played lies beyond."""
+
+
 A_DECADE = 4
 """Points of that curve."""
+
+
 AGREE = 1e-6
 """Relative: what d̃ by Cholesky and by eigenvalues may differ without a word."""
+
+
 ROOM = 2.25
 """Bytes beside each other when all is exact, over those of the matrix."""
+
+
 CONTEXT_BYTES = 28
 """Of each number of a context: as it is drawn, in float32, and three times in float64 while its direction is found."""
 
@@ -257,3 +265,50 @@ def _flat(contexts: Any) -> Any:
     """Contexts of all rounds and arms in one row, in the order in which they came."""
     flat = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:]), contexts)
     return Slot(*flat) if isinstance(contexts, Slot) else flat
+
+
+UNIT = 1e-5
+"""What float32 makes of a norm of 1."""
+
+
+def unlike_the_paper(settings: dict[str, Any], shared: bool, known: Directions, h: np.ndarray) -> list[str]:
+    """What the network that is played, or the problem, has that the theory does not."""
+    usual = {"scaling": "tangent", "biases": False} | ({"encoding": "disjoint"} if shared else {})
+    other = [f"{name}={settings[name]}" for name, value in usual.items() if settings[name] != value]
+    if settings["initialization"] not in LIMITS:
+        other.append(f"initialization={settings['initialization']}")
+    if settings["initialization"] == "paper" and not settings["duplicate"]:
+        other.append("initialization=paper without duplicate, whose limit is another")
+    notes = [f"H is that of the paper's network; the one played has {', '.join(other)}"] if other else []
+    if np.abs(known.norm - 1).max() > UNIT or h.min() < 0 or h.max() > 1:
+        notes.append(
+            "the bound is stated for contexts of norm 1 and rewards between 0 and 1; here norms are "
+            f"{known.norm.min():.2g} to {known.norm.max():.2g} and rewards {h.min():.2g} to {h.max():.2g}"
+        )
+    return notes
+
+
+def noise_of(settings: dict[str, Any], problem: dict[str, Any], drawn: np.ndarray) -> tuple[float, list[str]]:
+    """ν of the bounds: noise_bound, or the problem's own noise where that is larger, which a note tells.
+
+    A problem that does not say how large its noise is, is judged by the noise that was drawn, three standard errors
+    allowed. Labelled rows have none, so that any ν is enough.
+    """
+    assumed = float(settings["noise_bound"])
+    noise = float(problem["noise"]) if "noise" in problem else float(np.sqrt(np.mean(np.square(drawn))))
+    slack = 1.0 if "noise" in problem else 1 + 3 / math.sqrt(2 * len(drawn))
+    if noise <= assumed * slack:
+        return assumed, []
+    return noise, [
+        f"ν is the problem's noise, {noise:.3g}: noise_bound={assumed:g} is below it, and γ_t plays with that"
+    ]
+
+
+def not_proved(asked: Conditions, over: Horizon) -> list[str]:
+    """Where λ is below what Theorem 1 asks for."""
+    if over.regularization >= asked.regularization:
+        return []
+    return [
+        f"the bound is not proved here: Theorem 1 asks for λ ≥ max(1, S⁻²) = {asked.regularization:.3g}, and λ is "
+        f"{over.regularization:g}"
+    ]

@@ -1,0 +1,73 @@
+"""For scale: uniform, which knows nothing, and oracle, which is told everything."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from neuralucb.algorithms.algorithm import Algorithm, Task
+from neuralucb.history import History
+from neuralucb.policy import Belief, Choice, Context, Info, Policy, check_slot, check_vector, guard
+from neuralucb.rules import best_arm, best_shares
+
+__all__ = ["ORACLE", "UNIFORM"]
+
+
+def uniform(task: Task, settings: Mapping[str, Any]) -> Policy:
+    """Any available arm, uniformly. A round costs nothing. Not in the paper."""
+
+    def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array) -> Choice:
+        return _choose(key, jnp.zeros(available.shape, jnp.float32), available)
+
+    return guard(Policy(_nothing, select, _keep, _skip), _check(task))
+
+
+def oracle(task: Task, settings: Mapping[str, Any]) -> Policy:
+    """The arm with the highest expected reward, which it is told. Its regret is 0. Not in the paper."""
+
+    def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array) -> Choice:
+        _, expected = contexts
+        return _choose(key, expected, available)
+
+    def check(context: Context) -> None:
+        if type(context) is not tuple or len(context) != 2:
+            raise ValueError("the oracle's context must be a pair (context, expected reward).")
+        _check(task)(context[0])
+
+    return guard(Policy(_nothing, select, _keep, _skip), check)
+
+
+def _check(task: Task) -> Callable[[Context], None]:
+    return check_vector(task.dim) if task.shared_by is None else check_slot(task.dim, task.shared_by)
+
+
+def _choose(key: jax.Array, score: jax.Array, available: jax.Array) -> Choice:
+    zero = jnp.zeros_like(score)
+    return Choice(best_arm(key, score, available), score, zero, score, zero[0], best_shares(score, available))
+
+
+def _nothing(key: jax.Array) -> Belief:
+    return ()
+
+
+def _keep(belief: Belief, context: Context, reward: jax.Array) -> Belief:
+    return belief
+
+
+def _skip(key: jax.Array, belief: Belief, history: History) -> tuple[Belief, Info]:
+    return belief, Info.nothing()
+
+
+UNIFORM = Algorithm("uniform", "any arm, for scale", "none", "everything: it is not in it", (), uniform)
+
+
+ORACLE = Algorithm(
+    "oracle",
+    "the best arm, which it is told, for scale",
+    "none",
+    "everything: it is not in it",
+    (),
+    oracle,
+    sees_expected=True,
+)

@@ -1,0 +1,108 @@
+"""An evaluation for people: a table, Markdown, and a figure of the estimates beside what the log earned."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from neuralucb.display.figures import new_figure, save, style_of, tidy
+from neuralucb.evaluation.records import METHODS, Estimate, Evaluation
+
+__all__ = ["diagnosis", "draw", "markdown", "terminal"]
+
+HEAD = ("policy", "method", "value", "interval", "effective size")
+
+
+def terminal(evaluations: Sequence[Evaluation], *, title: str) -> Any:
+    """A rich table, one row an estimate; folded where the terminal is narrow, never cut."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0))
+    for name in HEAD:
+        table.add_column(name, justify="left" if name in HEAD[:2] else "right", overflow="fold")
+    for row in _rows(evaluations):
+        table.add_row(*row)
+    return table
+
+
+def markdown(evaluations: Sequence[Evaluation], *, title: str) -> str:
+    """The same as Markdown, with the diagnosis."""
+    lines = ["| " + " | ".join(row) + " |" for row in (HEAD, ["---"] * len(HEAD), *_rows(evaluations))]
+    notes = [f"- {note}" for evaluation in evaluations for note in diagnosis(evaluation)]
+    used = dict.fromkeys(one.method for evaluation in evaluations for one in evaluation.estimates)
+    notes += [f"- {method} trusts {METHODS[method]}." for method in used]
+    return "\n".join([f"{title}.", "", *lines, "", *notes]) + "\n"
+
+
+def diagnosis(evaluation: Evaluation) -> list[str]:
+    """What to know before trusting it, one sentence each."""
+    notes = []
+    overlap = evaluation.overlap
+    if overlap is not None:
+        notes.append(
+            f"{evaluation.policy}: largest weight {overlap.largest:.3g}, effective share "
+            f"{overlap.effective_share:.1%}, weights average {overlap.mean_weight:.3f} ± "
+            f"{overlap.mean_weight_error:.3f}."
+        )
+        notes += [f"{evaluation.policy}: {word}." for word in overlap.words]
+    if evaluation.without_reward:
+        notes.append(
+            f"{evaluation.policy}: {evaluation.without_reward} decisions without a reward were left out; if "
+            "rewards are missing for a reason, every estimate is off."
+        )
+    if evaluation.deterministic:
+        notes.append(
+            f"{evaluation.policy}: {evaluation.deterministic} deterministic decisions were left out; every figure, the "
+            "log's own too, is about the others alone."
+        )
+    return [*notes, *(f"{evaluation.policy}: {note}." for note in evaluation.notes)]
+
+
+def draw(evaluations: Sequence[Evaluation], paths: Sequence[Path], *, level: float) -> None:
+    """One panel a policy, one line a method: its estimate and interval, over the band of what the log earned."""
+    tallest = max(len(evaluation.estimates) for evaluation in evaluations)
+    across = 2 if len(evaluations) == 4 else min(3, len(evaluations))
+    figure, axes = new_figure(len(evaluations), across, width=4.4, height=1.5 + 0.42 * tallest, margin=0.6)
+    for axis, evaluation in zip(axes, evaluations, strict=True):
+        _panel(axis, evaluation)
+    low, high = (pick(axis.get_xlim()[end] for axis in axes) for end, pick in ((0, min), (1, max)))
+    for place, axis in enumerate(axes):
+        axis.set_xlim(low, high)
+        axis.tick_params(labelleft=place % across == 0)
+        axis.set_xlabel(f"reward a decision, {level:.0%} interval")
+    axes[0].legend(frameon=False, fontsize=9, loc="best")
+    save(figure, paths)
+
+
+def _panel(axis: Any, evaluation: Evaluation) -> None:
+    logged = evaluation.logged
+    axis.axvspan(logged.low, logged.high, color="#777777", alpha=0.25, linewidth=0)
+    axis.axvline(logged.value, color="#555555", linewidth=1.2, linestyle=(0, (4, 2)), label="logged policy")
+    methods = list(METHODS)
+    for place, one in enumerate(evaluation.estimates):
+        colour, _ = style_of(methods.index(one.method))
+        reach = [[one.value - one.low], [one.high - one.value]]
+        axis.errorbar([one.value], [place], xerr=reach, fmt="o", color=colour, capsize=3, markersize=5)
+    axis.set_yticks(range(len(evaluation.estimates)), [one.method for one in evaluation.estimates])
+    axis.set_ylim(len(evaluation.estimates) - 0.5, -0.9)
+    axis.set_title(evaluation.policy, fontsize=11, parse_math=False)
+    tidy(axis)
+
+
+def _rows(evaluations: Sequence[Evaluation]) -> list[list[str]]:
+    logged = evaluations[0].logged
+    digits = _digits(logged.error)
+    rows = [["the log's own", "mean", *_figures(logged, digits)]]
+    for evaluation in evaluations:
+        rows += [[evaluation.policy, one.method, *_figures(one, digits)] for one in evaluation.estimates]
+    return rows
+
+
+def _digits(error: float) -> int:
+    """Decimals that show an error to three digits: rates of clicks need more than revenues."""
+    return min(max(2 - math.floor(math.log10(error)), 0), 12) if error > 0 else 4
+
+
+def _figures(one: Estimate, digits: int) -> list[str]:
+    value, low, high = ("not known" if math.isnan(x) else f"{x:.{digits}f}" for x in (one.value, one.low, one.high))
+    return [value, low if math.isnan(one.low) else f"{low} to {high}", f"{one.effective:,.0f}"]

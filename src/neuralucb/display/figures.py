@@ -1,0 +1,154 @@
+"""Figures: cumulative regret over rounds, mean and 95 % band. Colour-blind safe, and legible in grey by line style."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neuralucb.experiments.results import Result, interval
+from neuralucb.runtime.files import write_whole
+
+__all__ = ["Curve", "curve_of", "draw_regret", "new_figure", "save", "style_of", "tidy"]
+
+# Okabe and Ito's palette, ordered so that neighbours differ in lightness too.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
+
+
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (6, 2)),  # dashes
+    (0, (1, 1.2)),  # dots
+    (0, (6, 1.5, 1, 1.5)),  # a dash, a dot
+    (0, (13, 3)),  # long dashes
+    (0, (6, 1.5, 1, 1.5, 1, 1.5)),  # a dash, two dots
+    (0, (2.5, 1.5)),  # short dashes
+    (0, (13, 2, 4, 2)),  # a long dash, a short one
+    (0, (13, 2, 1, 2, 1, 2, 1, 2)),  # a long dash, three dots
+    (0, (3, 6)),  # short dashes with wide gaps
+)
+
+
+SCALE = {"uniform": ("#777777", (0, (1, 5))), "oracle": ("#777777", "-")}
+"""Lines for scale stay in the background."""
+
+
+HANDLE = 5
+"""Length of a line in the legend: a pattern has to show."""
+
+
+CROWD = 5
+"""More lines than this, and the legend moves out of the way."""
+
+
+POINTS = 500
+"""Points drawn of a curve: more than a figure can show."""
+
+
+class Curve(NamedTuple):
+    """One line of a figure: an algorithm on a problem, over seeds."""
+
+    algorithm: str
+    problem: str
+    rounds: np.ndarray
+    regret: np.ndarray
+    """[seeds, points] cumulative regret after those rounds"""
+    band: tuple[np.ndarray, np.ndarray] | None
+    """the interval of its mean at each point; None with one seed"""
+    diverged: int
+    """seeds that diverged"""
+
+
+def curve_of(result: Result) -> Curve:
+    """A result as a line, with as many points as a figure can show."""
+    points = np.unique(np.linspace(0, result.rounds - 1, min(POINTS, result.rounds)).astype(int))
+    curves = result.regret[:, points]
+    band = interval(curves) if len(curves) > 1 else None
+    return Curve(result.algorithm, result.problem, points + 1, curves, band, result.diverged)
+
+
+def draw_regret(panels: Sequence[Sequence[Curve]], paths: Sequence[Path], *, columns: int = 4) -> None:
+    """One panel a problem, one line an algorithm; a file for each path, its ending names the form."""
+    drawn = dict.fromkeys(curve.algorithm for curves in panels for curve in curves)
+    names = [name for name in drawn if name not in SCALE]
+    crowded = len(drawn) > CROWD
+    across = min(columns, len(panels))
+    figure, axes = new_figure(len(panels), across, width=4.6, height=3.9, margin=2.4 if crowded else 0.4)
+    everywhere = _labels([curve for curves in panels for curve in curves])
+    for axis, curves in zip(axes, panels, strict=True):
+        labels = everywhere if crowded else _labels(curves)  # one legend for all panels, or each its own
+        _panel(axis, curves, names, labels, shade=0.08 if crowded else 0.18)
+        if not crowded:
+            axis.legend(frameon=False, fontsize=9, loc="upper left", handlelength=HANDLE)
+    if crowded:
+        lines = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+        where = {"loc": "outside right upper", "handlelength": HANDLE}
+        figure.legend(lines.values(), lines.keys(), frameon=False, fontsize=9, **where)
+    for axis in axes[::across]:
+        axis.set_ylabel("cumulative regret")
+    save(figure, paths)
+
+
+def new_figure(panels: int, across: int, *, width: float, height: float, margin: float) -> tuple[Any, list[Any]]:
+    """A figure and its axes, `across` in a row; made without pyplot, so that nothing global is touched."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    down = -(-panels // across)
+    figure = Figure(figsize=(width * across + margin, height * down), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = list(figure.subplots(down, across, squeeze=False).flat)
+    for spare in axes[panels:]:
+        spare.remove()
+    return figure, axes[:panels]
+
+
+def save(figure: Any, paths: Sequence[Path]) -> None:
+    """Write a figure in each of these forms, whole or not at all. SVG keeps its text as text."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "neuralucb", "pdf.fonttype": 42}):
+        for path in paths:
+            form = path.suffix[1:]
+            metadata = {"Date": None} if form == "svg" else {"CreationDate": None} if form == "pdf" else {}
+            write_whole(path, partial(figure.savefig, format=form, metadata=metadata))
+
+
+def style_of(index: int) -> tuple[str, Any]:
+    """Colour and dash of the index-th line."""
+    return COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
+
+
+def tidy(axis: Any) -> None:
+    """A light grid, no box."""
+    axis.grid(alpha=0.25, linewidth=0.6)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+
+
+def _labels(curves: Sequence[Curve]) -> dict[str, str]:
+    """What a legend calls each algorithm: its name, and how many of its runs diverged."""
+    labels = {}
+    for name in dict.fromkeys(curve.algorithm for curve in curves):
+        mine = [curve for curve in curves if curve.algorithm == name]
+        diverged, seeds = sum(curve.diverged for curve in mine), sum(len(curve.regret) for curve in mine)
+        labels[name] = name + (f" ({diverged} of {seeds} diverged)" if diverged else "")
+    return labels
+
+
+def _panel(
+    axis: Any, curves: Sequence[Curve], names: Sequence[str], labels: Mapping[str, str], *, shade: float
+) -> None:
+    for curve in curves:
+        colour, dash = SCALE.get(curve.algorithm) or style_of(names.index(curve.algorithm))
+        mean = curve.regret.mean(axis=0)
+        axis.plot(curve.rounds, mean, color=colour, linestyle=dash, label=labels[curve.algorithm])
+        if curve.band is not None:
+            axis.fill_between(curve.rounds, *curve.band, color=colour, alpha=shade, linewidth=0)
+    seeds = len(curves[0].regret)
+    axis.set_title(f"{curves[0].problem} ({seeds} seed{'s' if seeds > 1 else ''})", fontsize=11, parse_math=False)
+    axis.set_xlabel("round")
+    axis.set_xlim(0, max(curve.rounds[-1] for curve in curves))
+    axis.set_ylim(bottom=0)
+    tidy(axis)

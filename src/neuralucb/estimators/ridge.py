@@ -1,0 +1,50 @@
+"""Ridge regression on features of a context: LinUCB's estimator, and NeuralUCB_0's on tangent features."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from neuralucb.designs import Design
+from neuralucb.estimators.features import Features
+from neuralucb.gradients import dense
+from neuralucb.history import History
+from neuralucb.policy import Context, Estimator, Info, Prediction
+
+__all__ = ["Ridge", "ridge"]
+
+
+class Ridge(NamedTuple):
+    """The features' parameters, Z_t, b_t = Σ rφ, the coefficients Z_t⁻¹ b_t, and t."""
+
+    params: Any
+    z: Any
+    b: jax.Array
+    coefficients: jax.Array
+    rounds: jax.Array
+
+
+def ridge(features: Features, design: Design) -> Estimator:
+    """Mean ⟨φ(x), Z⁻¹b⟩ and width sqrt(φᵀZ⁻¹φ); what the design costs, a round."""
+
+    def init(key: jax.Array) -> Ridge:
+        z = design.init()
+        zero = design.solve(z, jnp.zeros(features.size, dtype=jnp.float32))
+        return Ridge(features.init(key), z, zero, zero, jnp.int32(0))
+
+    def predict(belief: Ridge, context: Context) -> Prediction:
+        phi = features.apply(belief.params, context)
+        mean = dense(phi).astype(belief.coefficients.dtype) @ belief.coefficients
+        width = design.width(belief.z, phi).astype(mean.dtype)
+        return Prediction(mean, width, belief.rounds, design.log_det(belief.z))
+
+    def observe(belief: Ridge, context: Context, reward: jax.Array) -> Ridge:
+        phi = features.apply(belief.params, context)
+        z = design.add(belief.z, phi)
+        b = belief.b + reward.astype(belief.b.dtype) * dense(phi).astype(belief.b.dtype)
+        return Ridge(belief.params, z, b, design.solve(z, b), belief.rounds + 1)
+
+    def learn(key: jax.Array, belief: Ridge, history: History) -> tuple[Ridge, Info]:
+        return belief, Info.nothing()
+
+    return Estimator(init, predict, observe, learn, features.check)

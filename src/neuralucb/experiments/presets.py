@@ -1,0 +1,149 @@
+"""Presets: named bundles of settings and a schedule, which may differ by problem."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+__all__ = ["PRESETS", "Bundle", "Preset", "find_preset"]
+
+OF_DATA = frozenset({"input_scaling", "intercept", "drop", "repeat"})
+
+
+OF_NETWORKS = frozenset({"width", "depth", "scaling", "encoding", "duplicate", "design"})
+
+
+class Bundle(NamedTuple):
+    """When to learn, and settings."""
+
+    schedule: str
+    settings: Mapping[str, Any]
+
+    def settings_for(self, *, trains: bool) -> dict[str, Any]:
+        """Those for an algorithm; λ, η and γ of a trained network are not a ridge regression's or a kernel's."""
+        wanted = self.settings if trains else (OF_DATA | OF_NETWORKS) & set(self.settings)
+        return {name: value for name, value in self.settings.items() if name in wanted}
+
+
+class Preset(NamedTuple):
+    """A bundle for problems whose arms have contexts of their own, one for shared contexts, and some by problem."""
+
+    name: str
+    summary: str
+    own: Bundle
+    shared: Bundle
+    by_problem: Mapping[str, Bundle] = {}
+
+    def bundle(self, problem: str | None, *, shared: bool) -> Bundle:
+        """The bundle for a problem by its name; None for one that has no name here."""
+        return self.by_problem.get(problem or "") or (self.shared if shared else self.own)
+
+
+OFTEN_AT_FIRST = "1:200,5:1000,10:2000,50"
+
+
+REAL = {"width": 100, "design": "diagonal"}
+
+
+GOOD = REAL | {
+    "scaling": "standard",
+    "encoding": "heads",
+    "start": "warm",
+    "steps": 300,
+    "batch_size": 64,
+    "exploration": 0.01,
+}
+
+
+DEEP = GOOD | {"width": 300, "depth": 3}
+
+
+SETTLING = {"optimizer": "adam", "decay": "linear", "intercept": True}
+
+
+RELEASED = REAL | {
+    "scaling": "standard",
+    "initialization": "uniform",
+    "biases": True,
+    "start": "warm",
+    "step_size": 0.02,  # theirs is 0.01, on a loss without the half
+    "regularization": 1e-5,
+    "exploration": 1e-5,  # √(λν), ν = 1e-5 in the README of uclaml
+    "input_scaling": "unit",
+}
+
+
+PRESETS = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "paper",
+            "the paper's experiments: synthetic J = t every 50 rounds; real data m = 100, diagonal Z, J = 1000",
+            Bundle("synthetic", {}),
+            Bundle("real", REAL | {"steps": 1000, "batch_size": 500, "step_size": 0.02, "regularization": 0.01}),
+        ),
+        Preset(
+            "best",
+            "our own for real data: standard scaling, shared trunk, warm start; for synthetic problems the paper's",
+            Bundle("synthetic", {}),
+            Bundle(OFTEN_AT_FIRST, GOOD | {"step_size": 0.1, "regularization": 1e-3}),
+            {
+                "magic": Bundle(OFTEN_AT_FIRST, DEEP | SETTLING | {"step_size": 3e-3, "regularization": 3}),
+                "shuttle": Bundle(
+                    OFTEN_AT_FIRST, GOOD | {"step_size": 0.3, "regularization": 1e-3, "input_scaling": "unit"}
+                ),
+                "covertype": Bundle(
+                    OFTEN_AT_FIRST,
+                    DEEP | SETTLING | {"step_size": 1e-3, "regularization": 1, "initialization": "symmetric"},
+                ),
+                "mnist": Bundle(
+                    OFTEN_AT_FIRST,
+                    DEEP
+                    | {"optimizer": "adam", "step_size": 3e-4, "regularization": 1e-5, "exploration": 0.006}
+                    | {"input_scaling": "smooth"},
+                ),
+            },
+        ),
+        Preset(
+            "quick",
+            "a tenth of the work: warm start, 100 steps, often at first and every 50 rounds later",
+            Bundle("10:200,50", {"steps": 100, "start": "warm"}),
+            Bundle("10:200,50", REAL | {"scaling": "standard", "start": "warm", "steps": 100, "step_size": 0.1}),
+        ),
+        Preset(
+            "uclaml",
+            "the authors' released code, github.com/uclaml/NeuralUCB; see docs/deviations.md",
+            *2 * (Bundle("1:2000,100!", RELEASED | {"steps": 1000, "batch_size": 1}),),
+        ),
+        Preset(
+            "neuralts",
+            "NeuralUCB in github.com/ZeroWeight/NeuralTS; see docs/deviations.md",
+            *2 * (Bundle("1", RELEASED | {"steps": 100, "batch_size": 500}),),
+        ),
+        Preset(
+            "literal",
+            "Algorithms 1 and 2 to the letter: paper θ_0, duplication, gradient descent every round, theoretical γ_t",
+            *2
+            * (
+                Bundle(
+                    "1",
+                    {
+                        "initialization": "paper",
+                        "duplicate": True,
+                        "method": "gradient-descent",
+                        "steps": 100,
+                        "step_size": 2.5e-6,  # 1/(mTL + mλ) of Theorem 1 at T = 10 000
+                        "confidence": "theoretical",
+                    },
+                ),
+            ),
+        ),
+    )
+}
+
+
+def find_preset(name: str | None, *, shared: bool) -> Preset:
+    """The preset of that name; without one the paper's, or, for shared contexts, our best."""
+    if name is None:
+        return PRESETS["best" if shared else "paper"]
+    if name not in PRESETS:
+        raise ValueError(f"preset {name!r} is not known; known: {', '.join(PRESETS)}.")
+    return PRESETS[name]

@@ -1,0 +1,89 @@
+"""From choices to a log: what a policy decided, in columns, with a propensity only where there was chance."""
+
+import numpy as np
+
+from neuralucb.logs.chunk import MOST_ARMS, Chunk, blank_times, clean, unnamed, whole
+from neuralucb.rules import deterministic
+
+__all__ = ["recorded"]
+
+
+def recorded(
+    contexts: np.ndarray,
+    arm: np.ndarray,
+    reward: np.ndarray,
+    propensity: np.ndarray,
+    *,
+    available: np.ndarray | None = None,
+    first: int = 1,
+) -> Chunk:
+    """Decisions as a chunk, ready for `write_log`.
+
+    contexts    [n, K, d], features of every arm; or [n, d], features that all arms share
+    propensity  [n, K], as `Choice.propensity`; a deterministic choice is written without one
+    reward      [n]; NaN where none was seen yet
+    first       the number of the first decision: ids and lines count from it
+
+    What no log may hold raises ValueError with the decision's number: p ≤ 0 or above 1, an arm that was not
+    available, rewards that are infinite, features that are not finite.
+    """
+    contexts, propensity, arm = (np.asarray(values) for values in (contexts, propensity, arm))
+    reward, given = np.asarray(reward, np.float64), arm
+    if propensity.ndim != 2 or contexts.ndim not in (2, 3) or len(contexts) != len(propensity):
+        raise ValueError(
+            f"contexts must be [n, K, d] or [n, d] and propensity [n, K], got {contexts.shape} and {propensity.shape}."
+        )
+    n, arms = propensity.shape
+    if contexts.ndim == 3 and contexts.shape[1] != arms:
+        raise ValueError(f"contexts have {contexts.shape[1]} arms, propensity has {arms}.")
+    able = np.ones((n, arms), dtype=bool) if available is None else np.asarray(available, dtype=bool)
+    for name, got, shape in (
+        ("arm", arm.shape, (n,)),
+        ("reward", reward.shape, (n,)),
+        ("available", able.shape, (n, arms)),
+    ):
+        if got != shape:
+            raise ValueError(f"{name} must have shape {shape}, one for each row of propensity, got {got}.")
+    if arms > MOST_ARMS:
+        raise ValueError(f"a log has at most {MOST_ARMS} arms, got {arms}.")
+    arm, odd = whole(arm)
+    odd |= (arm < 0) | (arm >= arms)
+    if odd.any():
+        row = int(np.flatnonzero(odd)[0])
+        raise ValueError(f"decision {first + row}: arm must be a whole number in 0 to {arms - 1}, got {given[row]}.")
+    counts = able.sum(axis=1)
+    chosen = propensity[np.arange(n), arm].astype(np.float64)
+    unknown = np.flatnonzero(np.isnan(chosen))
+    if unknown.size:
+        raise ValueError(f"decision {first + unknown[0]}: propensity is NaN; of a deterministic choice it is 1.")
+    number = np.arange(first, first + n)
+    ids = np.full(n, None, dtype=object)
+    ids[:] = [str(one) for one in number]
+    shared, own = (
+        (contexts, np.zeros((able.sum(), 0), contexts.dtype))
+        if contexts.ndim == 2
+        else (
+            np.zeros((n, 0), contexts.dtype),
+            contexts[able],
+        )
+    )
+    made = Chunk(
+        unnamed(shared.shape[1], own.shape[1]),
+        number,
+        ids,
+        blank_times(n),
+        counts,
+        np.broadcast_to(np.arange(arms, dtype=np.int32), (n, arms))[able],
+        shared,
+        own,
+        arm,
+        reward,
+        np.where(deterministic(chosen, counts), np.nan, chosen),
+        np.ones(n),
+        propensity[able].astype(np.float64),
+    )
+    return clean(made, _refuse)
+
+
+def _refuse(line: int, reason: str) -> None:
+    raise ValueError(f"decision {line}: {reason}.")

@@ -1,0 +1,18 @@
+"""Networks f(x; θ): the record, the paper's, any pair of functions, and how arms that share a context are encoded."""
+
+from neuralucb.networks.encodings import ENCODINGS, concat, disjoint, heads
+from neuralucb.networks.mlp import INITIALIZATIONS, SCALINGS, mlp
+from neuralucb.networks.network import FirstLayer, Network, from_functions
+
+__all__ = [
+    "ENCODINGS",
+    "INITIALIZATIONS",
+    "SCALINGS",
+    "FirstLayer",
+    "Network",
+    "concat",
+    "disjoint",
+    "from_functions",
+    "heads",
+    "mlp",
+]

@@ -1,0 +1,94 @@
+"""Encodings: how a network sees a context that all arms share, and an arm.
+
+disjoint  the paper's (0, …, x, …, 0): a first layer of its own for each arm; never materialised
+concat    x and the arm as a one-hot vector, through one network
+heads     one trunk, an output row for each arm
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from neuralucb.gradients import Block
+from neuralucb.networks.arm_blocks import block_product, row_products
+from neuralucb.networks.network import Network
+from neuralucb.policy import Slot, check_slot, slot_shape
+
+__all__ = ["ENCODINGS", "concat", "disjoint", "heads"]
+
+ENCODINGS = ("disjoint", "concat", "heads")
+
+
+def disjoint(network: Network, arms: int) -> Network:
+    """The network on (0, …, x, …, 0) of dim · arms numbers, with the first layer kept as a block for each arm."""
+    layer = network.first
+    if layer is None:
+        raise ValueError("network must have its first layer apart (Network.first) for disjoint contexts, as mlp has.")
+
+    def apply(weights: Any, slot: Slot) -> jax.Array:
+        return layer.finish(weights, weights[0][slot.arm] @ layer.prepare(slot.x))
+
+    def many(weights: Any, slots: Slot) -> jax.Array:
+        first = row_products(weights[0], slots.arm, jax.vmap(layer.prepare)(slots.x))
+        return jax.vmap(layer.finish, (None, 0))(weights, first)
+
+    def tangent(weights: Any, slot: Slot) -> tuple[jax.Array, Any]:
+        x = layer.prepare(slot.x)
+        value, (first, *above) = layer.backward(weights, x, block_product(weights[0], slot.arm, x))
+        return value, (Block(slot.arm, first, arms), *above)
+
+    return _by_arm(network, arms, 0, apply, many, tangent)
+
+
+def heads(network: Network, arms: int) -> Network:
+    """One trunk, and an output row for each arm."""
+
+    def view(weights: Any, arm: jax.Array) -> Any:
+        return (*weights[:-1], weights[-1][arm])
+
+    def apply(weights: Any, slot: Slot) -> jax.Array:
+        return network.apply(view(weights, slot.arm), slot.x)
+
+    def tangent(weights: Any, slot: Slot) -> tuple[jax.Array, Any]:
+        value, (*below, last) = network.tangent(view(weights, slot.arm), slot.x)
+        return value, (*below, Block(slot.arm, last, arms))
+
+    return _by_arm(network, arms, -1, apply, jax.vmap(apply, (None, 0)), tangent)
+
+
+def concat(network: Network, arms: int) -> Network:
+    """The network on x and the arm as a one-hot vector; it must take dim + arms numbers."""
+
+    def join(slot: Slot) -> jax.Array:
+        return jnp.concatenate([slot.x, jax.nn.one_hot(slot.arm, arms, dtype=slot.x.dtype)])
+
+    dim = network.example.shape[0] - arms
+    return network._replace(
+        apply=lambda weights, slot: network.apply(weights, join(slot)),
+        apply_many=lambda weights, slots: network.apply_many(weights, jax.vmap(join)(slots)),
+        tangent=lambda weights, slot: network.tangent(weights, join(slot)),
+        example=slot_shape(dim),
+        check=check_slot(dim, arms),
+    )
+
+
+def _by_arm(network: Network, arms: int, layer: int, apply: Any, apply_many: Any, tangent: Any) -> Network:
+    """The network with one layer of its own for each arm."""
+
+    def init(key: jax.Array) -> Any:
+        key_shared, key_own = jax.random.split(key)
+        weights = list(network.init(key_shared))
+        weights[layer] = jax.vmap(lambda key_arm: network.init(key_arm)[layer])(jax.random.split(key_own, arms))
+        return tuple(weights)
+
+    dim = network.example.shape[0]
+    return network._replace(
+        init=init,
+        first=None,
+        apply=apply,
+        apply_many=apply_many,
+        tangent=tangent,
+        example=slot_shape(dim),
+        check=check_slot(dim, arms),
+    )

@@ -1,0 +1,1 @@
+"""What every room stands on: precision, memory, files, threads, progress, and compiled programs kept between runs."""
