@@ -8,18 +8,20 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from neuralucb.algorithms import build
     from neuralucb.experiments import compare, run, run_grid
-    from neuralucb.online import Decision, OnlineBandit, StorageError
+    from neuralucb.online import Decision, OnlineBandit
     from neuralucb.policy import Choice, Estimator, Info, Policy, Prediction
     from neuralucb.problems import Problem, Round, labelled, synthetic
+    from neuralucb.runtime.errors import InputError, StorageError
     from neuralucb.schedules import read_schedule
     from neuralucb.simulation import Trace, simulate
 
 _HOMES = {
     "algorithms": ("build",),
     "experiments": ("compare", "run", "run_grid"),
-    "online": ("Decision", "OnlineBandit", "StorageError"),
+    "online": ("Decision", "OnlineBandit"),
     "policy": ("Choice", "Estimator", "Info", "Policy", "Prediction"),
     "problems": ("Problem", "Round", "labelled", "synthetic"),
+    "runtime.errors": ("InputError", "StorageError"),
     "schedules": ("read_schedule",),
     "simulation": ("Trace", "simulate"),
 }
@@ -30,6 +32,7 @@ __all__ = [
     "Decision",
     "Estimator",
     "Info",
+    "InputError",
     "OnlineBandit",
     "Policy",
     "Prediction",

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from neuralucb.runtime.errors import InputError
+
 __all__ = ["History", "append", "empty", "total"]
 
 Sum = TypeVar("Sum")
@@ -36,7 +38,7 @@ def append(history: History, context: Any, reward: float | jax.Array) -> History
     """The history with one more observation. The caller provides the room; a full history raises ValueError."""
     row, capacity = history.seen, history.rewards.shape[0]
     if not isinstance(row, jax.core.Tracer) and row >= capacity:
-        raise ValueError(f"history is full: its capacity is {capacity}; make a larger one with `empty`.")
+        raise InputError(f"history is full: its capacity is {capacity}; make a larger one with `empty`.")
     contexts = jax.tree.map(lambda rows, leaf: rows.at[row].set(leaf), history.contexts, context)
     rewards = history.rewards.at[row].set(jnp.asarray(reward, history.rewards.dtype))
     return History(contexts, rewards, row + 1, history.rounds + 1)

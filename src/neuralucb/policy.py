@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralucb.history import History
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
 
 __all__ = [
@@ -150,7 +151,7 @@ def guard(bare: Policy, check: Callable[[Context], None]) -> Policy:
         _check_finite("context", context)
         _check_finite("reward", reward)
         if jnp.shape(reward) != ():
-            raise ValueError(f"reward must be one number, got shape {jnp.shape(reward)}.")
+            raise InputError(f"reward must be one number, got shape {jnp.shape(reward)}.")
         return update(belief, context, reward)
 
     return Policy(init, select, observe, train)
@@ -163,7 +164,7 @@ def check_vector(dim: int) -> Callable[[Context], None]:
         shape = getattr(context, "shape", None)
         if shape != (dim,):
             got = f"a {type(context).__name__}" if shape is None else f"shape {shape}"
-            raise ValueError(f"a context must be {dim} numbers, got {got}; `dim` is set to {dim}.")
+            raise InputError(f"a context must be {dim} numbers, got {got}; `dim` is set to {dim}.")
 
     return check
 
@@ -178,10 +179,10 @@ def check_slot(dim: int, arms: int) -> Callable[[Context], None]:
 
     def check(context: Context) -> None:
         if not isinstance(context, Slot):
-            raise ValueError(f"a context must be a Slot(x, arm), got a {type(context).__name__}.")
+            raise InputError(f"a context must be a Slot(x, arm), got a {type(context).__name__}.")
         check_vector(dim)(context.x)
         if not isinstance(context.arm, jax.ShapeDtypeStruct | jax.core.Tracer) and not 0 <= int(context.arm) < arms:
-            raise ValueError(f"arm must be from 0 to {arms - 1}, got {context.arm}.")
+            raise InputError(f"arm must be from 0 to {arms - 1}, got {context.arm}.")
 
     return check
 
@@ -192,7 +193,7 @@ def _check_contexts(contexts: Context, check: Callable[[Context], None]) -> int:
     sizes = {jnp.shape(leaf)[0] if jnp.ndim(leaf) else None for leaf in leaves}
     if len(sizes) != 1 or None in sizes or 0 in sizes:
         shapes = ", ".join(str(jnp.shape(leaf)) for leaf in leaves)
-        raise ValueError(f"contexts must have a leading axis of arms, got shapes {shapes or 'of nothing'}.")
+        raise InputError(f"contexts must have a leading axis of arms, got shapes {shapes or 'of nothing'}.")
     check(jax.eval_shape(lambda tree: jax.tree.map(lambda leaf: leaf[0], tree), contexts))
     _check_finite("contexts", contexts)
     (arms,) = sizes
@@ -205,11 +206,11 @@ def _check_available(available: jax.Array | None, arms: int) -> jax.Array:
         return jnp.ones(arms, dtype=bool)
     available = jnp.asarray(available)
     if available.shape != (arms,) or available.dtype != bool:
-        raise ValueError(
+        raise InputError(
             f"available must be {arms} booleans, one for each arm, got {available.dtype} of shape {available.shape}."
         )
     if not isinstance(available, jax.core.Tracer) and not np.asarray(available).any():
-        raise ValueError("available must allow at least one arm, got none.")
+        raise InputError("available must allow at least one arm, got none.")
     return available
 
 
@@ -217,6 +218,6 @@ def _check_finite(name: str, tree: object) -> None:
     """Refuse NaN and infinity where values can be seen; inside compiled code the simulation reports divergence."""
     for leaf in jax.tree.leaves(tree):
         if not isinstance(leaf, jax.core.Tracer) and not np.isfinite(leaf).all():
-            raise ValueError(
+            raise InputError(
                 f"{name} must be finite, got NaN or infinity; clean or drop such rows before they get here."
             )

@@ -9,6 +9,7 @@ from jax.scipy.stats import norm
 
 from neuralucb.confidence import Confidence
 from neuralucb.policy import Belief, Choice, Context, Policy, Prediction, Rule
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import Number, exact
 
 __all__ = [
@@ -182,7 +183,7 @@ def floor(policy: Policy, probability: Number) -> Policy:
     one without cannot. Mean, width and score stay the policy's own.
     """
     if not isinstance(probability, jax.Array) and not 0 <= probability <= 1:
-        raise ValueError(f"probability must be from 0 to 1, got {probability}; 0.02 explores one decision in fifty.")
+        raise InputError(f"probability must be from 0 to 1, got {probability}; 0.02 explores one decision in fifty.")
 
     @exact
     @jax.jit

@@ -7,6 +7,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from neuralucb.runtime.errors import InputError
+
 __all__ = ["Phase", "Schedule", "is_due", "learning_rounds", "read_schedule", "remembered"]
 
 
@@ -41,14 +43,14 @@ def read_schedule(text: str) -> Schedule:
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)(!?)\s*(?::\s*(\d+)\s*)?", part)
         if match is None or int(match[1]) < 1:
-            raise ValueError(
+            raise InputError(
                 f"schedule must be one of {', '.join(NAMED)}, or phases such as 10:500,50:2000,100 "
                 f"(every 10 rounds to 500, every 50 to 2000, every 100 after), got {text!r}."
             )
         phases.append(Phase(int(match[1]), int(match[3]) if match[3] else None, bool(match[2])))
     ends = [phase.until for phase in phases]
     if None in ends[:-1] or any(a >= b for a, b in pairwise(ends) if a is not None and b is not None):
-        raise ValueError(f"schedule phases must end later and later, and only the last may be open, got {text!r}.")
+        raise InputError(f"schedule phases must end later and later, and only the last may be open, got {text!r}.")
     return tuple(phases)
 
 

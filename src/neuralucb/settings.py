@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from neuralucb.runtime.errors import InputError
+
 __all__ = [
     "Setting",
     "check_integer",
@@ -63,11 +65,11 @@ def number(
         try:
             real = float(value)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"must be {allowed}") from None
+            raise InputError(f"must be {allowed}") from None
         if str(value) in ("True", "False") or not math.isfinite(real) or real <= above or real < least or real > most:
-            raise ValueError(f"must be {allowed}")
+            raise InputError(f"must be {allowed}")
         if real != 0 and not SMALLEST <= abs(real) <= LARGEST:
-            raise ValueError(f"must be {allowed}, and between {SMALLEST:g} and {LARGEST:g} in size")
+            raise InputError(f"must be {allowed}, and between {SMALLEST:g} and {LARGEST:g} in size")
         return real
 
     return Setting(name, symbol, default, meaning, allowed, read, True, tuple(grid))
@@ -95,7 +97,7 @@ def choice(name: str, symbol: str, default: str, meaning: str, *, options: Seque
 
     def read(value: Any) -> str:
         if value not in options:
-            raise ValueError(f"must be {allowed}")
+            raise InputError(f"must be {allowed}")
         return str(value)
 
     return Setting(name, symbol, default, meaning, allowed, read, False)
@@ -109,7 +111,7 @@ def flag(name: str, symbol: str, default: bool, meaning: str) -> Setting:
         if isinstance(value, bool):
             return value
         if str(value).lower() not in words:
-            raise ValueError("must be true or false")
+            raise InputError("must be true or false")
         return words[str(value).lower()]
 
     return Setting(name, symbol, default, meaning, "true or false", read, False)
@@ -120,7 +122,7 @@ def read_settings(settings: Sequence[Setting], given: Mapping[str, Any], *, of: 
     known = {setting.name: setting for setting in settings}
     for name, value in given.items():
         if name not in known:
-            raise ValueError(
+            raise InputError(
                 f"{name} (given as {value!r}) is not a setting of {of}; it has: {', '.join(known) or 'none'}."
             )
     return {
@@ -134,7 +136,7 @@ def read_value(setting: Setting, value: Any) -> Any:
         return setting.read(value)
     except ValueError as problem:
         symbol = f" ({setting.symbol})" if setting.symbol else ""
-        raise ValueError(f"{setting.name}{symbol} {problem}, got {value!r}.") from None
+        raise InputError(f"{setting.name}{symbol} {problem}, got {value!r}.") from None
 
 
 def read_integer(value: Any, least: int, allowed: str) -> int:
@@ -142,11 +144,11 @@ def read_integer(value: Any, least: int, allowed: str) -> int:
     try:
         whole = int(str(value))
     except ValueError:
-        raise ValueError(f"must be {allowed}") from None
+        raise InputError(f"must be {allowed}") from None
     if whole < least:
-        raise ValueError(f"must be {allowed}")
+        raise InputError(f"must be {allowed}")
     if whole > LARGEST_INTEGER:
-        raise ValueError(f"must be {allowed} and at most {LARGEST_INTEGER}")
+        raise InputError(f"must be {allowed} and at most {LARGEST_INTEGER}")
     return whole
 
 
@@ -155,4 +157,4 @@ def check_integer(name: str, value: Any, least: int) -> int:
     try:
         return read_integer(value, least, f"a whole number of at least {least}")
     except ValueError as problem:
-        raise ValueError(f"{name} {problem}, got {value!r}.") from None
+        raise InputError(f"{name} {problem}, got {value!r}.") from None

@@ -11,6 +11,7 @@ from jax import lax, random
 from neuralucb.history import History, append, empty
 from neuralucb.policy import Belief, Policy
 from neuralucb.problems.problem import Problem, Round
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
 from neuralucb.schedules import Schedule, learning_rounds, remembered
 
@@ -75,7 +76,7 @@ def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, s
 def draw_rounds(key: jax.Array, problem: Problem, *, rounds: int) -> Round:
     """All rounds that a run with this key meets, with a leading axis of rounds: contexts, expected rewards, noise."""
     if rounds < 1:
-        raise ValueError(f"rounds must be at least 1, got {rounds}.")
+        raise InputError(f"rounds must be at least 1, got {rounds}.")
     keys, data = _Keys(*random.split(key, 5)), jax.device_put(problem.data)
     world = problem.init(keys.world, data)
 
@@ -88,7 +89,7 @@ def draw_rounds(key: jax.Array, problem: Problem, *, rounds: int) -> Round:
 def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule) -> Simulation:
     """The run as a beginning and a way to advance by segments."""
     if rounds < 1:
-        raise ValueError(f"rounds must be at least 1, got {rounds}.")
+        raise InputError(f"rounds must be at least 1, got {rounds}.")
     learns = learning_rounds(schedule, rounds=rounds)
     ends = [int(t) for t in learns]
     if not ends or ends[-1] < rounds:

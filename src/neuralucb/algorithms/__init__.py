@@ -11,6 +11,7 @@ from neuralucb.algorithms.classical import GLM_UCB, KERNEL_UCB, LIN_UCB
 from neuralucb.algorithms.fixed import NEURAL_EPSILON_GREEDY0, NEURAL_UCB0
 from neuralucb.algorithms.trained import BOOTSTRAPPED_NN, NEURAL_EPSILON_GREEDY, NEURAL_UCB
 from neuralucb.policy import Origin, Policy
+from neuralucb.runtime.errors import InputError
 from neuralucb.settings import check_integer, read_settings
 
 __all__ = ["ALGORITHMS", "Algorithm", "Task", "build", "find_algorithm"]
@@ -43,7 +44,7 @@ def build(name: str, *, dim: int, rounds: int | None = None, shared_by: int | No
     algorithm = find_algorithm(name)
     values = read_settings(algorithm.settings, settings, of=name)
     if not isinstance(dim, Integral) or dim < 1:
-        raise ValueError(f"dim must be a whole number of at least 1, got {dim!r}.")
+        raise InputError(f"dim must be a whole number of at least 1, got {dim!r}.")
     if rounds is not None:
         rounds = check_integer("rounds", rounds, 1)
     if shared_by is not None:
@@ -63,5 +64,5 @@ def _make(algorithm: Algorithm, task: Task, settings: tuple[tuple[str, Any], ...
 def find_algorithm(name: str) -> Algorithm:
     """The algorithm of that name; an unknown one lists the known."""
     if name not in ALGORITHMS:
-        raise ValueError(f"algorithm {name!r} is not known; known: {', '.join(ALGORITHMS)}.")
+        raise InputError(f"algorithm {name!r} is not known; known: {', '.join(ALGORITHMS)}.")
     return ALGORITHMS[name]

@@ -10,6 +10,7 @@ from neuralucb.algorithms.algorithm import Algorithm, Task
 from neuralucb.history import History
 from neuralucb.policy import Belief, Choice, Context, Info, Policy, check_slot, check_vector, guard
 from neuralucb.rules import best_arm, best_shares
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["ORACLE", "UNIFORM"]
 
@@ -32,7 +33,7 @@ def oracle(task: Task, settings: Mapping[str, Any]) -> Policy:
 
     def check(context: Context) -> None:
         if type(context) is not tuple or len(context) != 2:
-            raise ValueError("the oracle's context must be a pair (context, expected reward).")
+            raise InputError("the oracle's context must be a pair (context, expected reward).")
         _check(task)(context[0])
 
     return guard(Policy(_nothing, select, _keep, _skip), check)

@@ -13,6 +13,7 @@ from neuralucb.estimators.neural import STARTS
 from neuralucb.networks.encodings import ENCODINGS, concat, disjoint, heads
 from neuralucb.networks.mlp import INITIALIZATIONS, SCALINGS, mlp
 from neuralucb.networks.network import Network
+from neuralucb.runtime.errors import InputError
 from neuralucb.settings import choice, flag, integer, number, steps
 from neuralucb.training import DECAYS, Train, gradient_descent, sgd
 
@@ -138,7 +139,7 @@ def check_training(settings: Mapping[str, Any]) -> None:
     """Refuse what Algorithm 2 does not have."""
     for name, usual in (("optimizer", "plain"), ("decay", "none")):
         if settings["method"] == "gradient-descent" and settings[name] != usual:
-            raise ValueError(
+            raise InputError(
                 f"{name} must be {usual} with method=gradient-descent, which is Algorithm 2 to the letter, "
                 f"got {settings[name]!r}; take method=sgd."
             )

@@ -25,6 +25,7 @@ from neuralucb.estimators.bootstrap import bootstrap
 from neuralucb.estimators.neural import neural
 from neuralucb.policy import Policy, policy
 from neuralucb.rules import epsilon_greedy, ucb
+from neuralucb.runtime.errors import InputError
 from neuralucb.settings import choice, integer, number
 
 __all__ = ["BOOTSTRAPPED_NN", "NEURAL_EPSILON_GREEDY", "NEURAL_UCB"]
@@ -85,7 +86,7 @@ def _check_neural_ucb(task: Task, settings: Mapping[str, Any]) -> None:
     _check(task, settings)
     product = settings["step_size"] * settings["width"] * settings["regularization"]
     if settings["confidence"] == "theoretical" and product >= 1:
-        raise ValueError(
+        raise InputError(
             "step_size · width · regularization (ηmλ) must be below 1 with confidence=theoretical, whose γ_t has "
             f"the factor (1 - ηmλ)^(J/2), got {product:g}; take a smaller step_size."
         )

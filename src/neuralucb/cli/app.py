@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,6 +38,7 @@ from neuralucb.cli.options import (
 from neuralucb.cli.sweeps import reproduce, resume, sweep
 from neuralucb.cli.theory import coverage, theory
 from neuralucb.display.console import err, out
+from neuralucb.runtime.errors import InputError, StorageError
 
 __all__ = ["app", "main"]
 
@@ -62,30 +64,37 @@ for command in (table1, reproduce, sweep, resume, theory, coverage, evaluate, tr
 Name = Annotated[str, typer.Argument(help="See `neuralucb list`.")]
 
 
+SOFTWARE_FAULT = 70
+"""sysexits.h: an internal error, which the caller cannot mend."""
 Rounds = Annotated[int | None, typer.Option(help="Rounds to play (T); default 10 000, or all rows if they are fewer.")]
 
 
 def main() -> None:
-    """Run the command; bad input is one red message and exit code 2, never a traceback."""
+    """Run the command.
+
+    Bad input is one red message and exit code 2, never a traceback; a fault of our own is a traceback and exit code 70.
+    """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without Greek shows ?, not a traceback
     try:
         app()
-    except ValueError as problem:
-        err.print("error:", style="bold red", end=" ")
-        err.print(str(problem), soft_wrap=True)
-        sys.exit(2)
+    except (InputError, StorageError) as problem:
+        _refuse(str(problem))
     except OSError as problem:
-        err.print("error:", style="bold red", end=" ")
-        err.print(f"{problem.filename or 'a file'} cannot be used: {problem.strerror or problem}.", soft_wrap=True)
-        sys.exit(2)
+        _refuse(f"{problem.filename or 'a file'} cannot be used: {problem.strerror or problem}.")
     except SystemExit as end:
         stopped = _interrupt_behind(end)
         if stopped is None:
             raise
         err.print(str(stopped) or "stopped; nothing half-written was left.", soft_wrap=True)
         _leave(130)
+    except Exception:
+        err.print(traceback.format_exc(), soft_wrap=True)
+        err.print(
+            "This is a fault of neuralucb, not of your input: please report it with the lines above.", style="bold red"
+        )
+        sys.exit(SOFTWARE_FAULT)
 
 
 @app.command("list")
@@ -169,7 +178,7 @@ def compare(
         list(ALGORITHMS) if algorithms == "all" else [part.strip() for part in algorithms.split(",") if part.strip()]
     )
     if not names:
-        raise ValueError(f"--algorithms must name at least one, got {algorithms!r}.")
+        raise InputError(f"--algorithms must name at least one, got {algorithms!r}.")
     options: dict[str, Any] = {
         "rounds": rounds,
         "seeds": seeds,
@@ -200,6 +209,12 @@ def demo(
         }
         planned.append(experiments.plan(problem, contenders, {}, rounds=rounds, seeds=seeds))
     _play(planned, folder, False, name="regret")
+
+
+def _refuse(message: str) -> None:
+    err.print("error:", style="bold red", end=" ")
+    err.print(message, soft_wrap=True)
+    sys.exit(2)
 
 
 def _leave(code: int) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from neuralucb.cli.options import AsJson, Out, Set, prepare_folder, read_set
 from neuralucb.display.console import err, out
+from neuralucb.runtime.errors import InputError
 
 if TYPE_CHECKING:
     from neuralucb.evaluation import Evaluation
@@ -97,11 +98,11 @@ def evaluate(
     asked = tuple(METHODS) if methods == "all" else tuple(part.strip() for part in methods.split(",") if part.strip())
     for method in asked:
         if method not in METHODS:
-            raise ValueError(f"--methods must be among {', '.join(METHODS)}, got {method!r}.")
+            raise InputError(f"--methods must be among {', '.join(METHODS)}, got {method!r}.")
     if not asked:
-        raise ValueError(f"--methods must be all or among {', '.join(METHODS)}, got none.")
+        raise InputError(f"--methods must be all or among {', '.join(METHODS)}, got none.")
     if not 0 <= train < 1:
-        raise ValueError(f"--train must be at least 0 and below 1, got {train}; what is left is evaluated.")
+        raise InputError(f"--train must be at least 0 and below 1, got {train}; what is left is evaluated.")
     chosen = _settings_of(policies, read_set(settings))
     where = Path("out") if folder is None and not as_json else folder
     skipped = Skipped() if skip_bad else None
@@ -160,7 +161,7 @@ def train(
         lesson = bandit.fit(given)
     _tell_skipped(skipped, log)
     if not lesson.promoted:
-        raise ValueError(f"{policy} diverged on {log} and was not written; take a smaller step_size.")
+        raise InputError(f"{policy} diverged on {log} and was not written; take a smaller step_size.")
     bandit.save(model)
     loss = "" if lesson.loss != lesson.loss else f", loss {lesson.loss:.4g}"
     out.print(f"{policy} learned from {lesson.observations} rewards{loss}: {model}", soft_wrap=True)
@@ -215,13 +216,13 @@ def _settings_of(policies: Sequence[str], given: dict[str, str]) -> dict[str, di
     for name in policies:
         algorithm = find_algorithm(name)
         if algorithm.sees_expected:
-            raise ValueError(f"--policy {name} must be told expected rewards, which a log does not have.")
+            raise InputError(f"--policy {name} must be told expected rewards, which a log does not have.")
         own = {setting.name for setting in algorithm.settings}
         chosen[name] = {key: value for key, value in given.items() if key in own}
         read_settings(algorithm.settings, chosen[name], of=name)
     for key, value in given.items():
         if not any(key in values for values in chosen.values()):
-            raise ValueError(f"--set {key}={value} is a setting of none of {', '.join(policies)}.")
+            raise InputError(f"--set {key}={value} is a setting of none of {', '.join(policies)}.")
     return chosen
 
 

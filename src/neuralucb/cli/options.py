@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from neuralucb.runtime.errors import InputError
+
 if TYPE_CHECKING:
     from neuralucb.problems import Definition
 
@@ -60,10 +62,10 @@ def named_problem(problem: str | None, data: Path | None, label: str | None) -> 
     from neuralucb.problems import find_problem, from_file
 
     if (problem is None) == (data is None):
-        raise ValueError("name a problem, or give a file with --data; not both.")
+        raise InputError("name a problem, or give a file with --data; not both.")
     if data is None:
         if label is not None:
-            raise ValueError(f"--label goes with --data, got {label!r}; {problem} has labels of its own or none.")
+            raise InputError(f"--label goes with --data, got {label!r}; {problem} has labels of its own or none.")
         return find_problem(str(problem))
     return from_file(data, label)
 
@@ -74,7 +76,7 @@ def read_set(items: Sequence[str] | None, repeat: bool = False) -> dict[str, str
     for item in items or ():
         name, equals, value = item.partition("=")
         if not equals or not name or not value:
-            raise ValueError(f"--set must be NAME=VALUE, got {item!r}; for example --set step_size=0.1.")
+            raise InputError(f"--set must be NAME=VALUE, got {item!r}; for example --set step_size=0.1.")
         given[name.strip().replace("-", "_")] = value.strip()
     return given
 
@@ -87,4 +89,4 @@ def prepare_folder(folder: Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as problem:
-        raise ValueError(f"--out {folder} cannot be written ({problem.strerror}); name another folder.") from None
+        raise InputError(f"--out {folder} cannot be written ({problem.strerror}); name another folder.") from None

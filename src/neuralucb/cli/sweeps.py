@@ -11,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from neuralucb.sweeps.spec import Sweep
 from neuralucb.display.console import err, out
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["reproduce", "resume", "sweep"]
 
@@ -130,7 +131,7 @@ def _run(
 ) -> None:
     """All of them checked before the first is run."""
     if address is not None and engine is not Engine.ray:
-        raise ValueError(f"--address goes with --engine ray, got {address!r}; add the one, or leave out the other.")
+        raise InputError(f"--address goes with --engine ray, got {address!r}; add the one, or leave out the other.")
     from neuralucb.sweeps.engine import prepare, run_sweep
 
     jobs = {

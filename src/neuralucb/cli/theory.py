@@ -24,6 +24,7 @@ from neuralucb.cli.options import (
     read_set,
 )
 from neuralucb.display.console import err, out
+from neuralucb.runtime.errors import InputError
 
 if TYPE_CHECKING:
     from neuralucb.runtime.progress import Meter, Progress
@@ -81,7 +82,7 @@ def theory(
     given: dict[str, Any] = read_set(settings, repeat)
     for name, value in (("width", width), ("depth", depth), ("regularization", regularization)):
         if value is not None and name in given:
-            raise ValueError(
+            raise InputError(
                 f"{name} is given twice, as --{name} {value} and as --set {name}={given[name]}; once is enough."
             )
         given |= {} if value is None else {name: value}
@@ -122,11 +123,11 @@ def coverage(
 
     named = find_problem(problem)
     if named.shared:
-        raise ValueError(f"problem must be synthetic, h1, h2 or h3, whose expected rewards are known, got {problem}.")
+        raise InputError(f"problem must be synthetic, h1, h2 or h3, whose expected rewards are known, got {problem}.")
     given = {"step_size": STEP_SIZE, **read_set(settings, False)}
     for name in ("confidence", "design"):
         if name in given:
-            raise ValueError(f"{name} must not be set, got {given[name]}; coverage plays all of them.")
+            raise InputError(f"{name} must not be set, got {given[name]}; coverage plays all of them.")
     plans = {
         (confidence, design): experiments.plan(
             named, {"neural-ucb": {"confidence": confidence, "design": design}}, given,

@@ -14,6 +14,7 @@ from neuralucb.logs.batches import Batch, batches, contexts_of
 from neuralucb.logs.formats import Log
 from neuralucb.policy import Belief, Policy
 from neuralucb.rules import deterministic
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
 
 __all__ = ["FROZEN", "Usable", "evaluate", "propensities", "target_probabilities", "usable"]
@@ -47,7 +48,7 @@ def usable(log: Log, batch: Batch, *, divides: bool, skip_deterministic: bool) -
         return Usable(rewarded, int((batch.valid & ~rewarded).sum()), 0)
     sure = rewarded & deterministic(batch.propensity, batch.available.sum(axis=1))
     if sure.any() and not skip_deterministic:
-        raise ValueError(
+        raise InputError(
             f"{log.path}: decision {batch.line[sure.argmax()]} was deterministic: it has no propensity, or 1 although "
             f"there were several arms, and tells nothing about the others. {CURE}"
         )
@@ -84,9 +85,9 @@ def evaluate(
     """
     for method in methods:
         if method not in FROZEN:
-            raise ValueError(f"method {method!r} is not known; known: {', '.join(FROZEN)}.")
+            raise InputError(f"method {method!r} is not known; known: {', '.join(FROZEN)}.")
     if not switch >= 0:
-        raise ValueError(f"switch must be a weight, at least 0, got {switch}.")
+        raise InputError(f"switch must be a weight, at least 0, got {switch}.")
     divides = any(method in DIVIDES for method in methods)
     which = partial(usable, log, divides=divides, skip_deterministic=skip_deterministic)
     model = _model(log, begin, end, which) if {"direct", "doubly-robust", "switch"} & set(methods) else None
@@ -106,7 +107,7 @@ def evaluate(
             kept = kept + models.kept_features(batch, np.where(w <= switch, w, 0), use, groups)
             spread = spread + models.spread(batch, residual, use, groups)
     if not sums.decisions:
-        raise ValueError(
+        raise InputError(
             f"{log.path} has no decision to evaluate with in this part: {unseen} have no reward, {sure} had no chance."
         )
     uncertain = {}
@@ -162,7 +163,7 @@ def _model(log: Log, begin: int, end: int | None, which: Callable[[Batch], Usabl
         grams = models.gather(grams, batch, which(batch).use, seen)
         seen += int(batch.valid.sum())
     if grams is None:
-        raise ValueError(f"{log.path} has no decision in the part that is evaluated.")
+        raise InputError(f"{log.path} has no decision in the part that is evaluated.")
     return models.model_of(grams)
 
 

@@ -4,6 +4,8 @@ import math
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
+from neuralucb.runtime.errors import InputError
+
 __all__ = ["DIVIDES", "METHODS", "Estimate", "Evaluation", "Overlap", "with_interval"]
 
 METHODS = {
@@ -84,7 +86,7 @@ class Evaluation(NamedTuple):
 def with_interval(method: str, value: float, error: float, effective: float, *, level: float) -> Estimate:
     """An estimate with its normal interval."""
     if not 0 < level < 1:
-        raise ValueError(f"level must be above 0 and below 1, got {level}; 0.95 is usual.")
+        raise InputError(f"level must be above 0 and below 1, got {level}; 0.95 is usual.")
     reach = NormalDist().inv_cdf((1 + level) / 2) * error
     return Estimate(method, value, error, value - reach, value + reach, effective)
 

@@ -15,6 +15,7 @@ from neuralucb.history import History, append, empty
 from neuralucb.logs.batches import Batch, batches, contexts_of, one_context
 from neuralucb.logs.formats import Log
 from neuralucb.policy import Belief, Policy
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
 from neuralucb.schedules import Schedule, learning_rounds
 
@@ -90,12 +91,12 @@ def replay(
         state = _walk(policy, key_batch, state, np.float32(lowest), learns, _rows(batch, which(batch).use))
     count = int(state.accepted)
     if count == capacity:
-        raise ValueError(
+        raise InputError(
             f"{log.path}: replay accepted more than its propensities allow, {stand_for * lowest:.0f} of {decisions} "
             "decisions: they are wrong; write what the policy that logged really had."
         )
     if count < 2:
-        raise ValueError(
+        raise InputError(
             f"{log.path}: replay accepted {count} of {decisions} decisions, too few for an estimate; the smallest "
             f"propensity over weight is {lowest:g}, and every decision is accepted with that probability."
         )
@@ -157,7 +158,7 @@ def _survey(
         decisions, stand_for = decisions + int(use.sum()), stand_for + float(batch.weight[use].sum())
         one = jax.eval_shape(one_context, batch.shared[0], batch.own[0], batch.arm[0]) if one is None else one
     if not decisions:
-        raise ValueError(
+        raise InputError(
             f"{log.path} has no decision to replay in this part: {unseen} have no reward, {sure} had no chance."
         )
     return float(lowest), decisions, stand_for, sure, one

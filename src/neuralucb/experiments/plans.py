@@ -10,6 +10,7 @@ import numpy as np
 from neuralucb.algorithms import Algorithm, Task, find_algorithm
 from neuralucb.experiments.presets import OF_DATA, Bundle, find_preset
 from neuralucb.problems import PROBLEMS, Definition, Problem, build_problem, find_problem
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import require_memory
 from neuralucb.schedules import read_schedule
 from neuralucb.settings import check_integer, read_settings
@@ -33,7 +34,7 @@ def read_point(
     of_algorithm = {setting.name for setting in recipe.settings}
     unknown = sorted(set(given) - of_problem - of_algorithm)
     if unknown:
-        raise ValueError(
+        raise InputError(
             f"{', '.join(unknown)}: not a setting of {algorithm} ({_names(recipe.settings)}) "
             f"nor of {problem} ({_names(definition.settings)})."
         )
@@ -41,7 +42,7 @@ def read_point(
     lost = sorted(OF_DATA & set(usual)) if definition.given else []
     if lost:
         words = ", ".join(f"{name}={usual[name]!r}" for name in lost)
-        raise ValueError(
+        raise InputError(
             f"the preset needs {words}, which a problem given ready made cannot take; make it so yourself."
         )
     chosen = {**usual, **given}
@@ -49,7 +50,7 @@ def read_point(
     settings = read_settings(recipe.settings, {k: v for k, v in chosen.items() if k in of_algorithm}, of=algorithm)
     made = definition.make(**world)
     if made.limit is not None and rounds > made.limit:
-        raise ValueError(
+        raise InputError(
             f"rounds must be at most {made.limit}, the rows of {problem}, got {rounds}; "
             "play fewer, or begin again after the last row: --repeat, in Python repeat=True, in a sweep's file "
             "settings = { repeat = true }."
@@ -109,7 +110,7 @@ def plan(
 ) -> Plan:
     """The runs that `compare` would make, all bad input refused; `play` makes them."""
     if isinstance(algorithms, str):
-        raise ValueError(f"algorithms must be a list of names, got {algorithms!r}.")
+        raise InputError(f"algorithms must be a list of names, got {algorithms!r}.")
     definition = find_problem(problem)
     bundle = find_bundle(definition, preset)
     when = str(schedule or bundle.schedule)
@@ -142,7 +143,7 @@ def _share_settings(
     known = list(dict.fromkeys(itertools.chain(of_problem, *owned.values())))
     for name, value in settings.items():
         if name not in known:
-            raise ValueError(
+            raise InputError(
                 f"{name} (given as {value!r}) is not a setting of any of these; they have: {', '.join(known)}."
             )
     return {
@@ -165,10 +166,10 @@ def _read_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     if not isinstance(seeds, Sequence | np.ndarray) or isinstance(seeds, str):
         count = check_integer("seeds", seeds, 1)
         if count > MOST_RUNS:
-            raise ValueError(f"seeds must be at most {MOST_RUNS}, got {seeds}; split the work into several runs.")
+            raise InputError(f"seeds must be at most {MOST_RUNS}, got {seeds}; split the work into several runs.")
         return tuple(range(count))
     if not len(seeds) or not all(isinstance(seed, Integral) and 0 <= seed <= LARGEST_SEED for seed in seeds):
-        raise ValueError(f"seeds must be a number of runs, or whole numbers from 0 to {LARGEST_SEED}, got {seeds!r}.")
+        raise InputError(f"seeds must be a number of runs, or whole numbers from 0 to {LARGEST_SEED}, got {seeds!r}.")
     if len(set(seeds)) < len(seeds):
-        raise ValueError(f"seeds must differ, got {seeds!r}; a seed counted twice makes the interval too narrow.")
+        raise InputError(f"seeds must differ, got {seeds!r}; a seed counted twice makes the interval too narrow.")
     return tuple(int(seed) for seed in seeds)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from neuralucb.runtime.errors import InputError
+
 __all__ = ["PRESETS", "Bundle", "Preset", "find_preset"]
 
 OF_DATA = frozenset({"input_scaling", "intercept", "drop", "repeat"})
@@ -145,5 +147,5 @@ def find_preset(name: str | None, *, shared: bool) -> Preset:
     if name is None:
         return PRESETS["best" if shared else "paper"]
     if name not in PRESETS:
-        raise ValueError(f"preset {name!r} is not known; known: {', '.join(PRESETS)}.")
+        raise InputError(f"preset {name!r} is not known; known: {', '.join(PRESETS)}.")
     return PRESETS[name]

@@ -19,6 +19,7 @@ from neuralucb.experiments.plans import (
 )
 from neuralucb.experiments.results import Result
 from neuralucb.problems import Definition, Problem
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.progress import Progress
 
 __all__ = ["compare", "play", "run", "run_grid"]
@@ -84,7 +85,7 @@ def run_grid(
     """
     for name, values in grid.items():
         if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
-            raise ValueError(f"grid must have a list of values for {name}, got {values!r}.")
+            raise InputError(f"grid must have a list of values for {name}, got {values!r}.")
     prepared = plan(problem, [], {}, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
     combinations = itertools.product(*grid.values())
     points = [

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from neuralucb.runtime.errors import InputError
+
 __all__ = [
     "MOST_ARMS",
     "Bad",
@@ -188,7 +190,7 @@ def dense(chunk: Chunk, names: Names, *, arms: int) -> Dense:
     beyond = np.flatnonzero(chunk.arms >= arms)
     if beyond.size:
         line, arm = chunk.line[owner[beyond[0]]], chunk.arms[beyond[0]]
-        raise ValueError(f"decision {line} has arm {arm}, but the log says it has {arms} arms.")
+        raise InputError(f"decision {line} has arm {arm}, but the log says it has {arms} arms.")
     available = np.zeros((n, arms), dtype=bool)
     available[owner, chunk.arms] = True
     shared = np.zeros((n, len(names.shared)), np.float32)

@@ -13,6 +13,7 @@ import numpy as np
 
 from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, take
 from neuralucb.logs.json_features import Features
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["ARM", "EventError", "Events", "numbers_alike", "numbers_of", "read_dsjson"]
 
@@ -35,7 +36,7 @@ def numbers_of(actions: list[dict[str, Any]]) -> list[int] | None:
         texts.append(text)
     for text in texts:
         if len(text) > len(str(MOST_ARMS)) or int(text) >= MOST_ARMS:
-            raise ValueError(f"arm {text:.20} is not in 0 to {MOST_ARMS - 1}; number arms from 0")
+            raise InputError(f"arm {text:.20} is not in 0 to {MOST_ARMS - 1}; number arms from 0")
     return list(map(int, texts))
 
 
@@ -357,7 +358,7 @@ def read_dsjson(path: Path, bad: Bad) -> Iterator[Chunk]:
     try:
         file = path.open("rb", BUFFER)
     except OSError as problem:
-        raise ValueError(f"{path} cannot be read: {problem.strerror}.") from None
+        raise InputError(f"{path} cannot be read: {problem.strerror}.") from None
     with file:
         number = 0
         while lines := list(islice(file, GROUP)):
@@ -394,5 +395,5 @@ def _parser(path: Path) -> Any:
     try:
         from orjson import loads
     except ImportError:
-        raise ValueError(f"{path} needs orjson: pip install 'neuralucb[experiments]'.") from None
+        raise InputError(f"{path} needs orjson: pip install 'neuralucb[experiments]'.") from None
     return loads

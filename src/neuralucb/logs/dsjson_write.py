@@ -9,6 +9,7 @@ import numpy as np
 
 from neuralucb.logs.chunk import Chunk, take
 from neuralucb.logs.dsjson_read import ARM
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["write_dsjson"]
 
@@ -35,7 +36,7 @@ def write_dsjson(path: Path, chunks: Iterable[Chunk]) -> int:
 def _refuse_deterministic(chunk: Chunk) -> None:
     none = np.flatnonzero(np.isnan(chunk.propensity))
     if none.size:
-        raise ValueError(
+        raise InputError(
             f"decision {chunk.line[none[0]]} was deterministic, and dsjson has no word for that: a probability of 1 "
             "would make every later estimate wrong. Log with a floor of exploration, or keep the log as Parquet."
         )
@@ -45,7 +46,7 @@ def _refuse_weights(chunk: Chunk) -> None:
     """dsjson says in `pdrop` what share of decisions was dropped: a weight of 1/(1 - pdrop), which is at least 1."""
     odd = np.flatnonzero((chunk.weight < 1) | (1 - 1 / chunk.weight >= 1))
     if odd.size:
-        raise ValueError(
+        raise InputError(
             f"decision {chunk.line[odd[0]]} has weight {chunk.weight[odd[0]]:g}, and dsjson can only say weights from "
             "1 to 1e15, as pdrop. Divide all weights by the smallest, or keep the log as Parquet."
         )
@@ -192,7 +193,7 @@ def _object(names: tuple[str, ...], values: np.ndarray) -> dict[str, Any]:
         space, slash, rest = names[column].partition("/")
         into = made.setdefault(space, {}) if slash else made
         if type(into) is not dict:
-            raise ValueError(f"feature {space} has the name of a namespace, and dsjson cannot have both; rename it.")
+            raise InputError(f"feature {space} has the name of a namespace, and dsjson cannot have both; rename it.")
         key, equals, word = (rest if slash else space).partition("=")
         if equals and values[column] == 1 and key not in into:
             into[key] = word

@@ -10,6 +10,7 @@ from neuralucb.logs.dsjson_write import write_dsjson
 from neuralucb.logs.obp import read_npz, write_npz
 from neuralucb.logs.open_bandit import read_csv, write_csv
 from neuralucb.logs.parquet import parquet_facts, read_parquet, write_parquet
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_whole
 
 __all__ = ["Log", "Skipped", "convert", "open_log", "read_chunks", "write_log"]
@@ -82,7 +83,7 @@ def open_log(path: Path, bad: Bad | None = None) -> Log:
             names, decisions = chunk.names, decisions + len(chunk.line)
             arms = max(arms, int(chunk.arms.max(initial=-1)) + 1)
     if not decisions or not arms:
-        raise ValueError(f"{path} has no decision that can be used.")
+        raise InputError(f"{path} has no decision that can be used.")
     return Log(path, names, arms, decisions, lambda: _read_once(path, once))
 
 
@@ -93,7 +94,7 @@ def write_log(path: Path, chunks: Iterable[Chunk]) -> int:
     """
 
     def refuse(line: int, reason: str) -> None:
-        raise ValueError(f"decision {line} cannot be written to {path}: {reason}.")
+        raise InputError(f"decision {line} cannot be written to {path}: {reason}.")
 
     checked = (clean(chunk, refuse) for chunk in chunks)
     return _write(path, _some(checked, f"there is no decision to write to {path}."))
@@ -109,7 +110,7 @@ def _write(path: Path, chunks: Iterable[Chunk]) -> int:
     try:
         write_whole(path, write)
     except OSError as problem:
-        raise ValueError(f"{path} cannot be written ({problem.strerror}); name another file.") from None
+        raise InputError(f"{path} cannot be written ({problem.strerror}); name another file.") from None
     return count
 
 
@@ -117,7 +118,7 @@ def convert(source: Path, target: Path, bad: Bad | None = None) -> int:
     """The log in another format; returns how many decisions. Memory does not grow with the log, but for .npz."""
     _format(target)
     if source.resolve() == target.resolve():
-        raise ValueError(f"{source} cannot be converted into itself; name another file.")
+        raise InputError(f"{source} cannot be converted into itself; name another file.")
     return _write(target, _some(read_chunks(source, bad), f"{source} has no decision that can be used."))
 
 
@@ -155,17 +156,17 @@ def _some(chunks: Iterable[Chunk], otherwise: str) -> Iterator[Chunk]:
             any_at_all = True
             yield chunk
     if not any_at_all:
-        raise ValueError(otherwise)
+        raise InputError(otherwise)
 
 
 def _format(path: Path) -> _Format:
     if path.suffix.lower() not in FORMATS:
-        raise ValueError(f"a log must end in {', '.join(FORMATS)}, got {path}; the ending says what is in it.")
+        raise InputError(f"a log must end in {', '.join(FORMATS)}, got {path}; the ending says what is in it.")
     return FORMATS[path.suffix.lower()]
 
 
 def _refuse(path: Path, unit: str) -> Bad:
     def refuse(line: int, reason: str) -> None:
-        raise ValueError(f"{path} {unit} {line}: {reason}; --skip-bad leaves such decisions out, and counts them.")
+        raise InputError(f"{path} {unit} {line}: {reason}; --skip-bad leaves such decisions out, and counts them.")
 
     return refuse

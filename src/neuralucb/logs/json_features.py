@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from neuralucb.runtime.errors import InputError
+
 __all__ = ["Features"]
 
 MOST = 4096
@@ -129,7 +131,7 @@ class Features:
         for name in names:
             if name not in self.columns:
                 if len(self.columns) >= MOST:
-                    raise ValueError(f"feature {name!r} is one of more than {MOST}; drop identifiers, or hash them")
+                    raise InputError(f"feature {name!r} is one of more than {MOST}; drop identifiers, or hash them")
                 self.columns[name] = len(self.columns)
         columns = tuple(self.columns[name] for name in names)
         layout = self._known.get(columns)
@@ -225,7 +227,7 @@ def _put(name: str, value: Any, names: list[str], values: list[float]) -> None:
             else:
                 _put(f"{name}[{index}]", inner, names, values)
     elif value is not None and value is not False:
-        raise ValueError(f"feature {name} is a {type(value).__name__}")
+        raise InputError(f"feature {name} is a {type(value).__name__}")
 
 
 def _ignored(key: str) -> bool:
@@ -233,7 +235,7 @@ def _ignored(key: str) -> bool:
     if key[0:1] != "_":
         return False
     if key == "_text":
-        raise ValueError("_text is free text, which has no columns; turn it into numbers or words first")
+        raise InputError("_text is free text, which has no columns; turn it into numbers or words first")
     if key == "_slots":
-        raise ValueError("c has _slots: several decisions in one event are not supported")
+        raise InputError("c has _slots: several decisions in one event are not supported")
     return True

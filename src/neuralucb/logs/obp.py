@@ -9,6 +9,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, spans, take, unnamed, whole
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["from_obp", "read_npz", "to_obp", "write_npz"]
 
@@ -65,7 +66,7 @@ def to_obp(chunks: Iterable[Chunk]) -> dict[str, Any]:
     """The dictionary that Open Bandit Pipeline's estimators take. It holds the whole log in memory, as they do."""
     parts = list(chunks)
     if not parts:
-        raise ValueError("the log has no decision; the dictionary must have at least one.")
+        raise InputError("the log has no decision; the dictionary must have at least one.")
     names, actions = parts[-1].names, max(int(part.arms.max(initial=-1)) + 1 for part in parts)
     for part in parts:
         _fits(part, actions)
@@ -98,11 +99,11 @@ def read_npz(path: Path, bad: Bad) -> Iterator[Chunk]:
         reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else "no .npz, or torn"
         if name and isinstance(problem, ValueError):
             reason = f"{name} is no plain array; leave out what is None, and save numbers"
-        raise ValueError(f"{path} cannot be read: {reason}.") from None
+        raise InputError(f"{path} cannot be read: {reason}.") from None
     try:
         yield from from_obp(feedback, bad)
     except ValueError as problem:
-        raise ValueError(str(problem) if str(path) in str(problem) else f"{path}: {problem}") from None
+        raise InputError(str(problem) if str(path) in str(problem) else f"{path}: {problem}") from None
 
 
 def write_npz(path: Path, chunks: Iterable[Chunk]) -> int:
@@ -117,10 +118,10 @@ def _check(feedback: Mapping[str, Any]) -> tuple[int, int, dict[str, np.ndarray]
     """Rounds, actions, and every other key that is there as an array of numbers of the right shape."""
     missing = [name for name in REQUIRED if name not in feedback]
     if missing:
-        raise ValueError(f"the dictionary has no {', '.join(missing)}; it has: {', '.join(feedback) or 'nothing'}.")
+        raise InputError(f"the dictionary has no {', '.join(missing)}; it has: {', '.join(feedback) or 'nothing'}.")
     rounds, actions = _size(feedback, "n_rounds"), _size(feedback, "n_actions")
     if actions > MOST_ARMS:
-        raise ValueError(f"n_actions must be at most {MOST_ARMS}, got {actions}; number actions from 0.")
+        raise InputError(f"n_actions must be at most {MOST_ARMS}, got {actions}; number actions from 0.")
     arrays: dict[str, np.ndarray] = {}
     shapes: dict[str, tuple[Any, ...]] = {
         "context": (rounds, None),
@@ -138,15 +139,15 @@ def _check(feedback: Mapping[str, Any]) -> tuple[int, int, dict[str, np.ndarray]
         try:
             arrays[name] = np.asarray(feedback[name])
         except ValueError:
-            raise ValueError(f"{name} must be an array, got rows of different lengths.") from None
+            raise InputError(f"{name} must be an array, got rows of different lengths.") from None
         got = arrays[name].shape
         if len(got) != len(shape) or any(want not in (None, is_) for want, is_ in zip(shape, got, strict=True)):
             words = ", ".join("any" if want is None else str(want) for want in shape)
-            raise ValueError(f"{name} must have shape ({words}), got {got}.")
+            raise InputError(f"{name} must have shape ({words}), got {got}.")
         kinds = "iu" if name == "position" else "biuf"
         if arrays[name].dtype.kind not in kinds:
             wanted = "whole numbers" if name == "position" else "numbers"
-            raise ValueError(f"{name} must have {wanted}, got an array of {arrays[name].dtype}.")
+            raise InputError(f"{name} must have {wanted}, got an array of {arrays[name].dtype}.")
         if arrays[name].dtype.kind == "b":
             arrays[name] = arrays[name].astype(np.int64)
     return rounds, actions, arrays
@@ -159,7 +160,7 @@ def _kind(action: np.ndarray) -> type[np.signedinteger]:
 def _size(feedback: Mapping[str, Any], name: str) -> int:
     value = np.asarray(feedback[name])
     if value.ndim or value.dtype.kind not in "iu" or value < 0:
-        raise ValueError(f"{name} must be one whole number, got {feedback[name]!r:.60}.")
+        raise InputError(f"{name} must be one whole number, got {feedback[name]!r:.60}.")
     return int(value)
 
 
@@ -175,7 +176,7 @@ def _fits(part: Chunk, actions: int) -> None:
         (owner[part.arms != np.arange(len(part.arms)) % actions][:1], "lists its arms in another order"),
     ):
         if len(rows):
-            raise ValueError(f"decision {part.line[rows[0]]} {reason}; keep the log as Parquet.")
+            raise InputError(f"decision {part.line[rows[0]]} {reason}; keep the log as Parquet.")
 
 
 def _action_context(parts: list[Chunk], names: Names, actions: int) -> np.ndarray | None:
@@ -185,7 +186,7 @@ def _action_context(parts: list[Chunk], names: Names, actions: int) -> np.ndarra
     for part in parts:
         own = _wide(part.own, len(names.own)).reshape(-1, actions, len(names.own))
         if not (own == first).all():
-            raise ValueError(
+            raise InputError(
                 "arms have features that change from decision to decision, and the dictionary has one "
                 "action_context for all; keep the log as Parquet."
             )
@@ -206,4 +207,4 @@ def _by_arm(values: np.ndarray | None, actions: int) -> np.ndarray | None:
 
 
 def _raise(line: int, reason: str) -> None:
-    raise ValueError(f"round {line}: {reason}.")
+    raise InputError(f"round {line}: {reason}.")

@@ -11,6 +11,7 @@ from typing import TextIO
 import numpy as np
 
 from neuralucb.logs.chunk import Bad, Chunk, Names, blank_times, clean, take, whole
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["read_csv", "write_csv"]
 
@@ -51,7 +52,7 @@ def read_csv(path: Path, bad: Bad) -> Iterator[Chunk]:
                 yield clean(layout.chunk(rows, lines, bad), bad)
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else problem
-        raise ValueError(f"{path} cannot be read: {reason}.") from None
+        raise InputError(f"{path} cannot be read: {reason}.") from None
 
 
 def write_csv(path: Path, chunks: Iterable[Chunk]) -> int:
@@ -60,7 +61,7 @@ def write_csv(path: Path, chunks: Iterable[Chunk]) -> int:
     parts = iter(chunks)
     first = next(parts, None)
     if first is None:
-        raise ValueError("the log has no decision; the file must have at least one.")
+        raise InputError("the log has no decision; the file must have at least one.")
     items = int(first.arms.max(initial=-1)) + 1
     users = sorted({name.partition("=")[0] for name in first.names.shared})
     _refuse_other_forms(first.names)
@@ -94,17 +95,17 @@ class _Layout:
         self.affinities = sorted((name for name in head if name.startswith(AFFINITY)), key=_number)
         if missing or not self.affinities:
             wanted = ", ".join(missing) or f"{AFFINITY}0, …"
-            raise ValueError(
+            raise InputError(
                 f"{path} is not in the Open Bandit Dataset's form: it has no column {wanted}. "
                 f"Its first line is: {', '.join(head)[:200] or 'empty'}."
             )
         if [_number(name) for name in self.affinities] != list(range(len(self.affinities))):
-            raise ValueError(
+            raise InputError(
                 f"{path} must have {AFFINITY}0 to {AFFINITY}{len(self.affinities) - 1}, one for each item."
             )
         twice = sorted({name for name in head if head.count(name) > 1})
         if twice:
-            raise ValueError(f"{path} has more than one column {', '.join(twice)}; each may be there once.")
+            raise InputError(f"{path} has more than one column {', '.join(twice)}; each may be there once.")
         self.place = {name: column for column, name in enumerate(head)}
         self.users = sorted((name for name in head if name.startswith(USER)), key=_number)
         self.words: dict[str, int] = {}
@@ -202,7 +203,7 @@ def _number(name: str) -> int:
 
 def _refuse_other_forms(names: Names) -> None:
     if names.own != ("affinity",) or not all(re.fullmatch(rf"{USER}\d+=.*", name) for name in names.shared):
-        raise ValueError(
+        raise InputError(
             f"a .csv is in the Open Bandit Dataset's form, with words {USER}0, … about users and an affinity for each "
             f"item; this log has {', '.join(names.shared[:4] + names.own[:4]) or 'no features'}. Write .parquet."
         )
@@ -211,11 +212,11 @@ def _refuse_other_forms(names: Names) -> None:
 def _rows(chunk: Chunk, users: list[str], items: int, first: int) -> Iterator[list[object]]:
     full = len(chunk.arms) == len(chunk.line) * items
     if not full or (chunk.arms != np.arange(len(chunk.arms)) % items).any():
-        raise ValueError(f"not all {items} items are available in every decision, which a .csv cannot say.")
+        raise InputError(f"not all {items} items are available in every decision, which a .csv cannot say.")
     if np.isnan(chunk.propensity).any() or np.isnan(chunk.reward).any():
-        raise ValueError("a .csv must have a propensity and a reward for every decision; write .parquet.")
+        raise InputError("a .csv must have a propensity and a reward for every decision; write .parquet.")
     if chunk.position is None or (chunk.position < 0).any():
-        raise ValueError("a .csv must have the position of every decision, which is not known; write .parquet.")
+        raise InputError("a .csv must have the position of every decision, which is not known; write .parquet.")
     affinity = chunk.own.reshape(-1, items).tolist()
     times = np.datetime_as_string(chunk.time, unit="us").tolist()
     for row, time in enumerate(times):

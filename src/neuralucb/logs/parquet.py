@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, take, unnamed, whole
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["META", "VERSION", "parquet_facts", "read_parquet", "write_parquet"]
 
@@ -34,7 +35,7 @@ def write_parquet(path: Path, chunks: Iterable[Chunk]) -> int:
             names = chunk.names
             arms = max(arms, int(chunk.arms.max(initial=-1)) + 1)
         if writer is None:
-            raise ValueError("the log has no decision; the file must have at least one.")
+            raise InputError("the log has no decision; the file must have at least one.")
         facts = {"version": VERSION, "shared": names.shared, "own": names.own, "arms": arms}
         writer.add_key_value_metadata({META: json.dumps(facts)})
     finally:
@@ -55,7 +56,7 @@ def _refuse_fractions(chunk: Chunk, schema: Any) -> None:
     seen = ~np.isnan(chunk.reward)
     odd = np.flatnonzero(seen & (chunk.reward != np.floor(chunk.reward)))
     if odd.size and pa.types.is_integer(schema.field("reward").type):
-        raise ValueError(
+        raise InputError(
             f"decision {chunk.line[odd[0]]} has the reward {chunk.reward[odd[0]]}, but the first had whole numbers as "
             "int64; give rewards of one type."
         )
@@ -160,7 +161,7 @@ def read_parquet(path: Path, bad: Bad) -> Iterator[Chunk]:
         try:
             batch = next(batches, None)
         except (ArrowException, OSError):
-            raise ValueError(f"{path} is damaged after row {first - 1}; make it again from its source.") from None
+            raise InputError(f"{path} is damaged after row {first - 1}; make it again from its source.") from None
         if batch is None:
             return
         yield clean(_chunk(batch, names, first, bad), bad)
@@ -319,19 +320,19 @@ def _open(path: Path) -> Any:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
-        raise ValueError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
+        raise InputError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
     try:
         file = parquet.ParquetFile(path)
     except (ArrowException, OSError):
         absent = "Is a directory; name one file" if path.is_dir() else "No such file"
         reason = "no Parquet, or torn" if path.is_file() else absent
-        raise ValueError(f"{path} cannot be read: {reason}.") from None
+        raise InputError(f"{path} cannot be read: {reason}.") from None
     twice = sorted({name for name in file.schema_arrow.names if file.schema_arrow.names.count(name) > 1})
     if twice:
-        raise ValueError(f"{path} has more than one column named {', '.join(twice)}; rename them.")
+        raise InputError(f"{path} has more than one column named {', '.join(twice)}; rename them.")
     missing = [name for name in (*REQUIRED, "arms") if name not in file.schema_arrow.names]
     if missing:
-        raise ValueError(
+        raise InputError(
             f"{path} is no log: it has no column {', '.join(missing)}; docs/logs.md has the schema. "
             f"It has: {', '.join(file.schema_arrow.names)}."
         )
@@ -344,11 +345,11 @@ def _open(path: Path) -> Any:
         if types.is_null(field.type):
             continue  # nothing in it: each row says what it lacks
         if field.name == "time" and not (types.is_timestamp(field.type) or types.is_date(field.type)):
-            raise ValueError(f"{path}: column time must have timestamps, got {field.type}; cast it, or leave it out.")
+            raise InputError(f"{path}: column time must have timestamps, got {field.type}; cast it, or leave it out.")
         inner = field.type.value_type if hasattr(field.type, "value_type") else field.type
         if field.name in NUMBERS and not (is_number(inner) and (inner is field.type) == (field.name not in LISTS)):
             wanted = "lists of numbers" if field.name in LISTS else "numbers"
-            raise ValueError(f"{path}: column {field.name} must have {wanted}, got {field.type}; see docs/logs.md.")
+            raise InputError(f"{path}: column {field.name} must have {wanted}, got {field.type}; see docs/logs.md.")
     return file
 
 
@@ -364,9 +365,9 @@ def _facts(file: Any, path: Path) -> tuple[Names, int]:
             if not 0 <= arms <= MOST_ARMS:
                 raise ValueError
         except (ValueError, KeyError, TypeError):
-            raise ValueError(f"{path} has metadata {META.decode()!r} that is not ours, or damaged.") from None
+            raise InputError(f"{path} has metadata {META.decode()!r} that is not ours, or damaged.") from None
         if version != VERSION:
-            raise ValueError(f"{path} has version {version} of the schema; this release reads version {VERSION}.")
+            raise InputError(f"{path} has version {version} of the schema; this release reads version {VERSION}.")
         return names, arms
     shared = own = arms = 0
     for batch in file.iter_batches(BATCH, columns=[name for name in ("shared", "own", "arms") if name in known]):

@@ -4,6 +4,7 @@ import numpy as np
 
 from neuralucb.logs.chunk import MOST_ARMS, Chunk, blank_times, clean, unnamed, whole
 from neuralucb.rules import deterministic
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["recorded"]
 
@@ -30,12 +31,12 @@ def recorded(
     contexts, propensity, arm = (np.asarray(values) for values in (contexts, propensity, arm))
     reward, given = np.asarray(reward, np.float64), arm
     if propensity.ndim != 2 or contexts.ndim not in (2, 3) or len(contexts) != len(propensity):
-        raise ValueError(
+        raise InputError(
             f"contexts must be [n, K, d] or [n, d] and propensity [n, K], got {contexts.shape} and {propensity.shape}."
         )
     n, arms = propensity.shape
     if contexts.ndim == 3 and contexts.shape[1] != arms:
-        raise ValueError(f"contexts have {contexts.shape[1]} arms, propensity has {arms}.")
+        raise InputError(f"contexts have {contexts.shape[1]} arms, propensity has {arms}.")
     able = np.ones((n, arms), dtype=bool) if available is None else np.asarray(available, dtype=bool)
     for name, got, shape in (
         ("arm", arm.shape, (n,)),
@@ -43,19 +44,19 @@ def recorded(
         ("available", able.shape, (n, arms)),
     ):
         if got != shape:
-            raise ValueError(f"{name} must have shape {shape}, one for each row of propensity, got {got}.")
+            raise InputError(f"{name} must have shape {shape}, one for each row of propensity, got {got}.")
     if arms > MOST_ARMS:
-        raise ValueError(f"a log has at most {MOST_ARMS} arms, got {arms}.")
+        raise InputError(f"a log has at most {MOST_ARMS} arms, got {arms}.")
     arm, odd = whole(arm)
     odd |= (arm < 0) | (arm >= arms)
     if odd.any():
         row = int(np.flatnonzero(odd)[0])
-        raise ValueError(f"decision {first + row}: arm must be a whole number in 0 to {arms - 1}, got {given[row]}.")
+        raise InputError(f"decision {first + row}: arm must be a whole number in 0 to {arms - 1}, got {given[row]}.")
     counts = able.sum(axis=1)
     chosen = propensity[np.arange(n), arm].astype(np.float64)
     unknown = np.flatnonzero(np.isnan(chosen))
     if unknown.size:
-        raise ValueError(f"decision {first + unknown[0]}: propensity is NaN; of a deterministic choice it is 1.")
+        raise InputError(f"decision {first + unknown[0]}: propensity is NaN; of a deterministic choice it is 1.")
     number = np.arange(first, first + n)
     ids = np.full(n, None, dtype=object)
     ids[:] = [str(one) for one in number]
@@ -86,4 +87,4 @@ def recorded(
 
 
 def _refuse(line: int, reason: str) -> None:
-    raise ValueError(f"decision {line}: {reason}.")
+    raise InputError(f"decision {line}: {reason}.")

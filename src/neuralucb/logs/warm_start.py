@@ -12,6 +12,7 @@ from neuralucb.history import History
 from neuralucb.logs.batches import Batch, batches
 from neuralucb.logs.formats import Log
 from neuralucb.policy import Belief, Info, Policy, Slot
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
 
 __all__ = ["Learned", "chosen", "learn_from"]
@@ -43,7 +44,7 @@ def learn_from(key: jax.Array, policy: Policy, log: Log, *, begin: int = 0, end:
         kept.append(jax.tree.map(lambda leaf, use=use: np.asarray(leaf)[use], contexts))
         rewards.append(reward[use])
     if not sum(map(len, rewards)):
-        raise ValueError(f"{log.path} has no reward among the decisions to learn from.")
+        raise InputError(f"{log.path} has no reward among the decisions to learn from.")
     all_contexts = jax.tree.map(lambda *leaves: jnp.asarray(np.concatenate(leaves)), *kept)
     seen = jnp.int32(sum(map(len, rewards)))
     history = History(all_contexts, jnp.asarray(np.concatenate(rewards)), seen, seen)

@@ -14,6 +14,7 @@ from neuralucb.gradients import Block
 from neuralucb.networks.arm_blocks import block_product, row_products
 from neuralucb.networks.network import Network
 from neuralucb.policy import Slot, check_slot, slot_shape
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["ENCODINGS", "concat", "disjoint", "heads"]
 
@@ -24,7 +25,7 @@ def disjoint(network: Network, arms: int) -> Network:
     """The network on (0, …, x, …, 0) of dim · arms numbers, with the first layer kept as a block for each arm."""
     layer = network.first
     if layer is None:
-        raise ValueError("network must have its first layer apart (Network.first) for disjoint contexts, as mlp has.")
+        raise InputError("network must have its first layer apart (Network.first) for disjoint contexts, as mlp has.")
 
     def apply(weights: Any, slot: Slot) -> jax.Array:
         return layer.finish(weights, weights[0][slot.arm] @ layer.prepare(slot.x))

@@ -10,6 +10,7 @@ from jax import random
 from neuralucb.gradients import Outer
 from neuralucb.networks.network import FirstLayer, Network
 from neuralucb.policy import check_vector
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import require
 
 __all__ = ["INITIALIZATIONS", "SCALINGS", "mlp"]
@@ -141,20 +142,20 @@ def _check_shape(
 ) -> None:
     for name, value, least in (("dim", dim, 1), ("width", width, 1), ("depth", depth, 2)):
         if value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}.")
+            raise InputError(f"{name} must be at least {least}, got {value}.")
     if initialization not in INITIALIZATIONS:
-        raise ValueError(f"initialization must be one of {', '.join(INITIALIZATIONS)}, got {initialization!r}.")
+        raise InputError(f"initialization must be one of {', '.join(INITIALIZATIONS)}, got {initialization!r}.")
     if scaling not in SCALINGS:
-        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
+        raise InputError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
     if initialization in HALVED and biases:
-        raise ValueError(f"biases must be false for initialization={initialization!r}, which builds two halves.")
+        raise InputError(f"biases must be false for initialization={initialization!r}, which builds two halves.")
     if initialization in HALVED and width % 2:
-        raise ValueError(
+        raise InputError(
             f"width must be even for initialization={initialization!r}, which builds two halves, got {width}; "
             f"take {width + 1}, or initialization='gaussian'."
         )
     if initialization == "paper" and not duplicate and dim % 2:
-        raise ValueError(
+        raise InputError(
             f"dim must be even for initialization='paper', which splits a context into two halves, got {dim}; "
             "take duplicate=True, or initialization='symmetric'."
         )

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import random
 
+from neuralucb.runtime.errors import InputError
+
 __all__ = ["FirstLayer", "Network", "from_functions"]
 
 
@@ -52,7 +54,7 @@ def from_functions(
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), example)
     result = jax.eval_shape(lambda key: apply(init(key), example), random.key(0))
     if getattr(result, "shape", None) != ():
-        raise ValueError(f"apply must return one number for one context, got {result}; squeeze or index its output.")
+        raise InputError(f"apply must return one number for one context, got {result}; squeeze or index its output.")
 
     def begin(key: jax.Array) -> Any:
         """In float32, also where float64 is at hand and a library would take it."""
@@ -69,6 +71,6 @@ def from_functions(
         got = jax.tree.map(lambda leaf: jnp.shape(leaf), context)
         wanted = jax.tree.map(lambda leaf: leaf.shape, shapes)
         if got != wanted:
-            raise ValueError(f"a context must have the shapes {wanted}, as the example has, got {got}.")
+            raise InputError(f"a context must have the shapes {wanted}, as the example has, got {got}.")
 
     return Network(begin, value_of, jax.vmap(value_of, (None, 0)), tangent, shapes, check)

@@ -1,9 +1,9 @@
 """A policy in front of real traffic: late rewards, arms that come and go, restarts, and nothing lost."""
 
 from neuralucb.online.bandit import OnlineBandit
-from neuralucb.online.codec import StorageError
 from neuralucb.online.health import Health
 from neuralucb.online.ledger import Decision, Explanation
 from neuralucb.online.lessons import Lesson
+from neuralucb.runtime.errors import StorageError
 
 __all__ = ["Decision", "Explanation", "Health", "Lesson", "OnlineBandit", "StorageError"]

@@ -7,6 +7,7 @@ import numpy as np
 
 from neuralucb.online.contexts import Shape
 from neuralucb.policy import Slot
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["ArmId", "Arms", "arm_id"]
 
@@ -35,24 +36,24 @@ class Arms(NamedTuple):
     def check_new(self, arm: ArmId, features: Any) -> np.ndarray:
         """Its features, if it can be added."""
         if arm in self.place:
-            raise ValueError(f"arm {arm!r} is there already; remove it first, or take another id.")
+            raise InputError(f"arm {arm!r} is there already; remove it first, or take another id.")
         if self.places is not None:
             if features is not None:
-                raise ValueError(f"features of arm {arm!r} must be None: this policy has a place for each arm instead.")
+                raise InputError(f"features of arm {arm!r} must be None: this policy has a place for each arm instead.")
             if self.taken == self.places:
-                raise ValueError(
+                raise InputError(
                     f"arm {arm!r} finds no place: the policy was built for {self.places} arms (shared_by), and places "
                     "are not given twice; build one with more, or one for contexts with features."
                 )
             return np.zeros(0, np.float32)
         if not self.shape.is_vector:
-            raise ValueError("arms by id need contexts that are one array, or a policy built with shared_by.")
+            raise InputError("arms by id need contexts that are one array, or a policy built with shared_by.")
         row = np.zeros(0, np.float32) if features is None else _row(features, f"features of arm {arm!r}")
         others = {len(other) for other in self.features.values()}
         if others and others != {len(row)}:
-            raise ValueError(f"features of arm {arm!r} must be {others.pop()} numbers as the others', got {len(row)}.")
+            raise InputError(f"features of arm {arm!r} must be {others.pop()} numbers as the others', got {len(row)}.")
         if len(row) > self._dim:
-            raise ValueError(f"features of arm {arm!r} must be at most {self._dim} numbers, got {len(row)}.")
+            raise InputError(f"features of arm {arm!r} must be at most {self._dim} numbers, got {len(row)}.")
         return row
 
     def with_arm(self, arm: ArmId, features: np.ndarray) -> "Arms":
@@ -70,16 +71,16 @@ class Arms(NamedTuple):
     def check(self, arms: Any) -> tuple[ArmId, ...]:
         """These arms, all of which must be there; all there are for None."""
         if isinstance(arms, str):
-            raise ValueError(f"arms must be a list of ids, got {arms!r}.")
+            raise InputError(f"arms must be a list of ids, got {arms!r}.")
         ids = self.ids if arms is None else tuple(arm_id(arm) for arm in arms)
         if not ids:
-            raise ValueError("arms must name at least one arm, got none; add_arm adds one.")
+            raise InputError("arms must name at least one arm, got none; add_arm adds one.")
         for arm in ids:
             if arm not in self.place:
                 known = ", ".join(map(repr, list(self.place)[:8])) or "none"
-                raise ValueError(f"arm {arm!r} is not there; there are: {known}.")
+                raise InputError(f"arm {arm!r} is not there; there are: {known}.")
         if len(set(ids)) < len(ids):
-            raise ValueError(f"arms must be distinct, got {ids!r}.")
+            raise InputError(f"arms must be distinct, got {ids!r}.")
         return ids
 
     def contexts(self, shared: Any, ids: tuple[ArmId, ...]) -> Any:
@@ -97,7 +98,7 @@ class Arms(NamedTuple):
     def played(self, shared: Any, arms: tuple[ArmId, ...]) -> Any:
         """One context a row, of the arm played in it, from shared contexts [n, d]."""
         if shared is not None and (np.ndim(shared) != 2 or len(shared) != len(arms)):
-            raise ValueError(f"contexts must be {len(arms)} rows, one for each arm played, got {np.shape(shared)}.")
+            raise InputError(f"contexts must be {len(arms)} rows, one for each arm played, got {np.shape(shared)}.")
         if self.places is not None:
             places = np.asarray([self.place[arm] for arm in arms], np.int32)
             return Slot._make((self._read(shared, self._dim), places))
@@ -125,9 +126,9 @@ class Arms(NamedTuple):
             with np.errstate(over="ignore"):
                 x = np.asarray(shared, np.float32)
         except (TypeError, ValueError):
-            raise ValueError(f"{what}, got {shared!r:.80}.") from None
+            raise InputError(f"{what}, got {shared!r:.80}.") from None
         if x.ndim == 0 or x.shape[-1] != dim:
-            raise ValueError(f"{what}, got shape {x.shape}.")
+            raise InputError(f"{what}, got shape {x.shape}.")
         return x
 
 
@@ -140,7 +141,7 @@ def arm_id(arm: Any) -> ArmId:
             raise TypeError
         return index(arm)
     except TypeError:
-        raise ValueError(f"arm must be a string or a whole number, got {arm!r}.") from None
+        raise InputError(f"arm must be a string or a whole number, got {arm!r}.") from None
 
 
 def _row(values: Any, what: str) -> np.ndarray:
@@ -148,7 +149,7 @@ def _row(values: Any, what: str) -> np.ndarray:
         with np.errstate(over="ignore"):
             row = np.array(values, np.float32)  # the caller may use the array again
     except (TypeError, ValueError):
-        raise ValueError(f"{what} must be one row of finite numbers, got {values!r:.80}.") from None
+        raise InputError(f"{what} must be one row of finite numbers, got {values!r:.80}.") from None
     if row.ndim != 1 or not np.isfinite(row).all():
-        raise ValueError(f"{what} must be one row of finite numbers, got {values!r:.80}.")
+        raise InputError(f"{what} must be one row of finite numbers, got {values!r:.80}.")
     return row

@@ -12,7 +12,6 @@ import numpy as np
 
 from neuralucb.online import keeper as recovery
 from neuralucb.online.arms import ArmId, arm_id
-from neuralucb.online.codec import StorageError
 from neuralucb.online.compiled import Programs
 from neuralucb.online.contexts import shape_of_policy
 from neuralucb.online.deciding import decide, decide_many
@@ -31,6 +30,7 @@ from neuralucb.online.ledger import Decision, Explanation
 from neuralucb.online.lessons import Background, Lesson, train, warn
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
+from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.schedules import is_due, read_schedule
 from neuralucb.settings import check_integer
 
@@ -78,7 +78,7 @@ class OnlineBandit:
         self._schedule = read_schedule(schedule)
         shape = shape_of_policy(policy, example)
         if shape is None:
-            raise ValueError("example must be a context of one arm, got None: build did not make this policy.")
+            raise InputError("example must be a context of one arm, got None: build did not make this policy.")
         self.name = secrets.token_hex(8)
         self.policy = policy
         self._programs = Programs(policy, self.settings["seed"], self.settings["floor"])
@@ -115,7 +115,7 @@ class OnlineBandit:
     def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float]) -> None:
         """Take many rewards at once: all of them, or, if one is wrong, none."""
         if isinstance(decision_ids, str) or not isinstance(decision_ids, Sequence | np.ndarray):
-            raise ValueError(f"decision_ids must be a list of ids, got {decision_ids!r:.80}.")
+            raise InputError(f"decision_ids must be a list of ids, got {decision_ids!r:.80}.")
         values = read_rewards(rewards, len(decision_ids))
         if len(values) == 0:
             return
@@ -142,7 +142,7 @@ class OnlineBandit:
     def expire(self, older_than: float) -> int:
         """Give up on decisions that wait for longer than so many seconds; returns how many."""
         if not is_number(older_than) or not older_than >= 0:
-            raise ValueError(f"older_than must be seconds, at least 0, got {older_than!r}.")
+            raise InputError(f"older_than must be seconds, at least 0, got {older_than!r}.")
         with self._lock:
             numbers = self._state.ledger.older_than(older_than, time.time())
             if numbers:
@@ -289,5 +289,5 @@ class OnlineBandit:
 
     def _kept(self) -> recovery.Keeper:
         if self._keeper is None:
-            raise ValueError("journal must name a folder for this, got None; or take save and load.")
+            raise InputError("journal must name a folder for this, got None; or take save and load.")
         return self._keeper

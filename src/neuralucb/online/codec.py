@@ -13,8 +13,9 @@ import jax
 import numpy as np
 
 from neuralucb.policy import Belief
+from neuralucb.runtime.errors import InputError, StorageError
 
-__all__ = ["StorageError", "changed_leaves", "leaves_of", "make_folder", "pack", "sync_folder", "unpack", "with_leaves"]
+__all__ = ["changed_leaves", "leaves_of", "make_folder", "pack", "sync_folder", "unpack", "with_leaves"]
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -24,10 +25,6 @@ _decode = json.JSONDecoder().raw_decode
 
 Step = Callable[[str], None]
 """Told the name of each step before it is done; what it raises stops there. For tests of crashes."""
-
-
-class StorageError(Exception):
-    """A file of a bandit is damaged, of a newer format, in use, or cannot be written; it says which, and why."""
 
 
 def pack(fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
@@ -101,13 +98,13 @@ def with_leaves(belief: Belief, arrays: dict[str, np.ndarray], *, strict: bool =
     """The belief with some of its arrays, by number, replaced; ValueError where they do not fit."""
     leaves, structure = jax.tree.flatten(belief)
     if strict and set(arrays) != {str(index) for index in range(len(leaves))}:
-        raise ValueError(f"the belief has {len(arrays)} arrays, the policy's has {len(leaves)}")
+        raise InputError(f"the belief has {len(arrays)} arrays, the policy's has {len(leaves)}")
     with jax.enable_x64(True):
         for index, array in arrays.items():
             old = leaves[int(index)]
             here = _plain(old)
             if here.shape != array.shape or here.dtype != array.dtype:
-                raise ValueError(
+                raise InputError(
                     f"array {index} of the belief is {array.dtype} {array.shape}, the policy's is {here.dtype} "
                     f"{here.shape}"
                 )

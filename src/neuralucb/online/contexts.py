@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from neuralucb.policy import Policy, Slot
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["Shape", "read_available", "shape_of_policy"]
 
@@ -32,19 +33,19 @@ class Shape(NamedTuple):
             given = _stacked(given, what)
         leaves, structure = jax.tree.flatten(given)
         if structure != self.structure:
-            raise ValueError(f"{what} must be {self.in_words(axes)}, got {_kind(given)}.")
+            raise InputError(f"{what} must be {self.in_words(axes)}, got {_kind(given)}.")
         arrays = [_numbers(leaf, kind, what) for leaf, (_, kind) in zip(leaves, self.leaves, strict=True)]
         leading = {array.shape[:axes] for array in arrays}
         fits = all(array.shape[axes:] == shape for array, (shape, _) in zip(arrays, self.leaves, strict=True))
         if len(leading) != 1 or not fits or len(next(iter(leading))) != axes:
             got = ", ".join(str(array.shape) for array in arrays)
-            raise ValueError(f"{what} must be {self.in_words(axes)}, got shape {got}.")
+            raise InputError(f"{what} must be {self.in_words(axes)}, got shape {got}.")
         (lengths,) = leading
         if 0 in lengths:
-            raise ValueError(f"{what} must be {self.in_words(axes)}, got none: shape {arrays[0].shape}.")
+            raise InputError(f"{what} must be {self.in_words(axes)}, got none: shape {arrays[0].shape}.")
         for array in arrays:
             if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise ValueError(
+                raise InputError(
                     f"{what} must be finite, in float32, got NaN or infinity; clean or drop such rows first."
                 )
         return jax.tree.unflatten(self.structure, arrays), lengths
@@ -85,11 +86,11 @@ def read_available(available: Any, lengths: tuple[int, ...]) -> np.ndarray:
         return np.ones(lengths, bool)
     read = np.asarray(available)
     if read.shape != lengths or read.dtype != bool:
-        raise ValueError(
+        raise InputError(
             f"available must be booleans of shape {lengths}, one an arm, got {read.dtype} of shape {read.shape}."
         )
     if not read.any(-1).all():
-        raise ValueError("available must allow at least one arm, got none.")
+        raise InputError("available must allow at least one arm, got none.")
     return read
 
 
@@ -103,7 +104,7 @@ def _stacked(rows: Any, what: str) -> np.ndarray:
         with np.errstate(over="ignore"):
             return np.asarray(rows, np.float32)
     except (TypeError, ValueError):
-        raise ValueError(f"{what} must be rows of equally many numbers, got {_short(rows)}.") from None
+        raise InputError(f"{what} must be rows of equally many numbers, got {_short(rows)}.") from None
 
 
 def _numbers(leaf: Any, kind: str, what: str) -> np.ndarray:
@@ -119,7 +120,7 @@ def _numbers(leaf: Any, kind: str, what: str) -> np.ndarray:
         return read
     except (TypeError, ValueError):
         whole = "whole numbers" if np.dtype(kind).kind in "iu" else "numbers"
-        raise ValueError(f"{what} must be {whole}, got {_short(leaf)}.") from None
+        raise InputError(f"{what} must be {whole}, got {_short(leaf)}.") from None
 
 
 def _kind(given: Any) -> str:

@@ -11,6 +11,7 @@ from neuralucb.online.arms import ArmId, Arms, arm_id
 from neuralucb.online.contexts import Shape, read_available
 from neuralucb.online.journal import SYNCS
 from neuralucb.policy import Policy, Slot
+from neuralucb.runtime.errors import InputError
 from neuralucb.schedules import read_schedule
 from neuralucb.settings import check_integer
 
@@ -32,9 +33,9 @@ LEARNING = ("inline", "background", "manual")
 def check_policy(policy: Any, journal: Any) -> None:
     """A policy, and a path for its journal if any."""
     if not isinstance(policy, Policy):
-        raise ValueError(f"policy must be one that build made, or your own Policy, got {policy!r:.80}.")
+        raise InputError(f"policy must be one that build made, or your own Policy, got {policy!r:.80}.")
     if journal is not None and not isinstance(journal, str | PathLike):
-        raise ValueError(f"journal must be a folder's path, got {journal!r:.80}.")
+        raise InputError(f"journal must be a folder's path, got {journal!r:.80}.")
 
 
 def read_arguments(
@@ -44,14 +45,14 @@ def read_arguments(
     """What a bandit is made with, as it is kept beside its state."""
     for name, value, known in (("learning", learning, LEARNING), ("sync", sync, SYNCS)):
         if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
+            raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
     for name, value in (("normalize", normalize), ("count_pending", count_pending)):
         if not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{name} must be True or False, got {value!r}.")
+            raise InputError(f"{name} must be True or False, got {value!r}.")
     if any(phase.forgets for phase in read_schedule(schedule)):
-        raise ValueError(f"schedule must not forget (!) here, got {schedule!r}; take window.")
+        raise InputError(f"schedule must not forget (!) here, got {schedule!r}; take window.")
     if not is_number(floor) or not 0 <= floor <= 1:
-        raise ValueError(f"floor must be a probability, from 0 to 1, got {floor!r}; 0.02 explores one in fifty.")
+        raise InputError(f"floor must be a probability, from 0 to 1, got {floor!r}; 0.02 explores one in fifty.")
     return {
         "seed": check_integer("seed", seed, 0),
         "schedule": str(schedule),
@@ -92,10 +93,10 @@ def played(arms: Arms, contexts: Any, choices: Any, count: int) -> Any:
         rows, (found,) = arms.shape.read(contexts, 1)
         _check_places(arms, rows)
         if found != count:
-            raise ValueError(f"rewards must be {found} numbers, one for each context, got {count}.")
+            raise InputError(f"rewards must be {found} numbers, one for each context, got {count}.")
         return rows
     if np.ndim(choices) != 1 or len(choices) != count:
-        raise ValueError(f"arms must be as many as rewards, {count}, got shape {np.shape(choices)}.")
+        raise InputError(f"arms must be as many as rewards, {count}, got shape {np.shape(choices)}.")
     if arms.place:
         ids = tuple(arm_id(arm) for arm in choices)
         arms.check(dict.fromkeys(ids))
@@ -103,10 +104,10 @@ def played(arms: Arms, contexts: Any, choices: Any, count: int) -> Any:
     whole, _ = _spread(arms, contexts, None, 2)
     whole, (found, number) = arms.shape.read(whole, 2)
     if found != count:
-        raise ValueError(f"contexts must be {count} sets, one for each reward, got {found}.")
+        raise InputError(f"contexts must be {count} sets, one for each reward, got {found}.")
     index = np.asarray(choices)
     if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= number:
-        raise ValueError(f"arms must be whole numbers from 0 to {number - 1}, got {choices!r:.80}.")
+        raise InputError(f"arms must be whole numbers from 0 to {number - 1}, got {choices!r:.80}.")
     return jax.tree.map(lambda leaf: leaf[np.arange(count), index], whole)
 
 
@@ -118,12 +119,12 @@ def read_rewards(rewards: Any, count: int) -> np.ndarray:
             raise TypeError
         values = np.asarray(given, np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"rewards must be numbers, got {rewards!r:.80}.") from None
+        raise InputError(f"rewards must be numbers, got {rewards!r:.80}.") from None
     if values.shape != (count,):
-        raise ValueError(f"rewards must be {count} numbers, one a decision, got shape {values.shape}.")
+        raise InputError(f"rewards must be {count} numbers, one a decision, got shape {values.shape}.")
     bad = ~(np.abs(values) <= np.finfo(np.float32).max)
     if bad.any():
-        raise ValueError(f"reward must be a finite number, got {values[bad][0]}; give none, and let it expire.")
+        raise InputError(f"reward must be a finite number, got {values[bad][0]}; give none, and let it expire.")
     return values
 
 
@@ -140,10 +141,10 @@ def _spread(arms: Arms, given: Any, named: Sequence[ArmId] | None, axes: int) ->
         places = np.broadcast_to(np.arange(arms.places, dtype=np.int32), whole.shape[:-1])
         return Slot._make((whole, places)), None
     if given is None:
-        raise ValueError(f"contexts must be {shape.in_words(axes)}, got None; without contexts, add arms first.")
+        raise InputError(f"contexts must be {shape.in_words(axes)}, got None; without contexts, add arms first.")
     if shared and shape.is_vector and len(shape.leaves[0][0]) == 1:
         got = np.shape(given)
-        raise ValueError(f"contexts must be {shape.in_words(axes)}, got shape {got}; if arms share it, add arms first.")
+        raise InputError(f"contexts must be {shape.in_words(axes)}, got shape {got}; if arms share it, add arms first.")
     return given, None
 
 
@@ -151,7 +152,7 @@ def _check_places(arms: Arms, contexts: Any) -> None:
     if isinstance(contexts, Slot) and arms.places is not None:
         places = np.asarray(contexts.arm)
         if places.min() < 0 or places.max() >= arms.places:
-            raise ValueError(f"arm must be from 0 to {arms.places - 1}, got {places.min()} to {places.max()}.")
+            raise InputError(f"arm must be from 0 to {arms.places - 1}, got {places.min()} to {places.max()}.")
 
 
 def _dimensions(given: Any) -> int | None:
@@ -172,11 +173,11 @@ def pieces(arms: Arms, contexts: Any, choices: Any, rewards: Any) -> Iterator[tu
     """Contexts of what was played, and rewards, some at a time; all of them checked before the first."""
     if hasattr(contexts, "chunks"):
         if choices is not None or rewards is not None:
-            raise ValueError("arms and rewards must be None beside a log, which has its own.")
+            raise InputError("arms and rewards must be None beside a log, which has its own.")
         yield from _of_log(arms, contexts)
         return
     if rewards is None:
-        raise ValueError("rewards must be numbers, one for each context, got None.")
+        raise InputError("rewards must be numbers, one for each context, got None.")
     values = read_rewards(rewards, len(np.atleast_1d(rewards)))
     rows = played(arms, contexts, choices, len(values))
     for first in range(0, len(values), ROWS):
@@ -189,7 +190,7 @@ def names_of(contexts: Any, known: dict[str, list[str]] | None) -> dict[str, lis
         return known
     names = {"shared": list(contexts.names.shared), "own": list(contexts.names.own)}
     if known is not None and known != names:
-        raise ValueError(f"{contexts.path} has the features {names}, the bandit has learned from {known}.")
+        raise InputError(f"{contexts.path} has the features {names}, the bandit has learned from {known}.")
     return names
 
 
@@ -207,4 +208,4 @@ def _of_log(arms: Arms, log: Any) -> Iterator[tuple[Any, np.ndarray]]:
         if use.any():
             yield from pieces(arms, rows, None, batch.reward[use])
     if not found:
-        raise ValueError(f"{log.path} has no reward to learn from.")
+        raise InputError(f"{log.path} has no reward to learn from.")

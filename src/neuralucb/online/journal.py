@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from neuralucb.online.codec import Step, StorageError, make_folder, sync_folder
+from neuralucb.online.codec import Step, make_folder, sync_folder
+from neuralucb.runtime.errors import InputError, StorageError
 
 __all__ = ["SYNCS", "Journal", "Sync", "holds_records", "read_segment", "segments"]
 
@@ -76,7 +77,7 @@ class Journal:
         """Add one record."""
         self._check()
         if len(payload) >= LARGEST:
-            raise ValueError(f"a record must be below {LARGEST} bytes, got {len(payload)}; give fewer at once.")
+            raise InputError(f"a record must be below {LARGEST} bytes, got {len(payload)}; give fewer at once.")
         header = HEADER.pack(self.number, len(payload), zlib.crc32(payload))
         handle = self._handle
         assert handle is not None

@@ -9,11 +9,12 @@ import numpy as np
 from neuralucb import __version__
 from neuralucb.algorithms import build
 from neuralucb.online import snapshots
-from neuralucb.online.codec import StorageError, pack, unpack
+from neuralucb.online.codec import pack, unpack
 from neuralucb.online.journal import Journal, Sync, holds_records, read_segment, segments
 from neuralucb.online.snapshots import Snapshot
 from neuralucb.online.state import Event
 from neuralucb.policy import Origin, Policy
+from neuralucb.runtime.errors import InputError, StorageError
 
 if TYPE_CHECKING:
     from neuralucb.online.bandit import OnlineBandit
@@ -88,7 +89,7 @@ class Keeper:
         """The belief and observations of an older snapshot; decisions that wait now go on waiting."""
         there = [number for number in snapshots.numbers(self.folder) if number < (self._believed or math.inf)]
         if steps > len(there):
-            raise ValueError(f"steps must be at most {len(there)}, the snapshots there are, got {steps}.")
+            raise InputError(f"steps must be at most {len(there)}, the snapshots there are, got {steps}.")
         number, shot = snapshots.read(self.folder, there[-steps])
         self.append(Event("rollback", {"snapshot": number}, {}))
         try:
@@ -163,7 +164,7 @@ class Keeper:
 def save(bandit: "OnlineBandit", folder: Path) -> Path:
     """All of a bandit in a folder of its own."""
     if segments(folder) or (folder / "lock").exists():
-        raise ValueError(f"path must not be a journal's folder, got {folder}; snapshot() writes there.")
+        raise InputError(f"path must not be a journal's folder, got {folder}; snapshot() writes there.")
     with bandit._lock:
         shot = _of(bandit, 0, 0)
     snapshots.write(folder, shot, kept=1, step=lambda name: step(name))
@@ -177,7 +178,7 @@ def load(kind: type["OnlineBandit"], folder: Path, policy: Policy | None, exampl
         settings, origin, leaves = (shot.fields[name] for name in ("settings", "origin", "leaves"))
         if policy is None:
             if origin is None:
-                raise ValueError("policy must be given: the one that was saved was not made by build.")
+                raise InputError("policy must be given: the one that was saved was not made by build.")
             task = {name: origin[name] for name in ("dim", "rounds", "shared_by")}
             policy = build(origin["algorithm"], **task, **origin["settings"])
         if example is None and policy.origin is None and len(leaves) == 1:
@@ -226,7 +227,7 @@ def _check_same(bandit: "OnlineBandit", shot: Snapshot, folder: Path) -> None:
     for name, value in mine.items():
         stored = theirs[name]
         if stored != value:
-            raise ValueError(
+            raise InputError(
                 f"{folder} was made with {name} {stored!r}, this bandit has {value!r}; take another folder."
             )
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralucb.online.arms import ArmId
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["BY_ARM", "SINGLE", "Asked", "Decision", "Explanation", "Ledger", "column"]
 
@@ -196,9 +197,9 @@ class Ledger:
         numbers = [_number(decision_id, name) for decision_id in decision_ids]
         for number in numbers:
             if number not in self.pending:
-                raise ValueError(f"decision {name}-{number} waits for no reward: it {self._what_became_of(number)}.")
+                raise InputError(f"decision {name}-{number} waits for no reward: it {self._what_became_of(number)}.")
         if len(set(numbers)) < len(numbers):
-            raise ValueError("decision_ids must be distinct: a decision has one reward.")
+            raise InputError("decision_ids must be distinct: a decision has one reward.")
         return numbers
 
     def _what_became_of(self, number: int) -> str:
@@ -221,7 +222,7 @@ class Ledger:
             asked, status, reward = self._resolved[number]
         else:
             what = self._what_became_of(number)
-            raise ValueError(f"decision {decision_id} {what}; pending ones and the last {REMEMBERED} can be explained.")
+            raise InputError(f"decision {decision_id} {what}; pending ones and the last {REMEMBERED} can be explained.")
         asked = asked.alone(number - asked.first)
         (decision,) = asked.decisions(name)
         greedy, exploration = (column(asked.rows, each)[0] for each in ("greedy", "exploration"))
@@ -272,5 +273,5 @@ def _number(decision_id: str, name: str) -> int:
     """The number within an id."""
     whose, _, number = str(decision_id).rpartition("-")
     if f"{whose}-{number}" != decision_id or whose != name or not number.isdecimal() or str(int(number)) != number:
-        raise ValueError(f"decision {decision_id!r} is not of this bandit, whose ids begin with {name}-.")
+        raise InputError(f"decision {decision_id!r} is not of this bandit, whose ids begin with {name}-.")
     return int(number)

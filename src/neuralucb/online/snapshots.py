@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralucb.online.codec import Step, StorageError, make_folder, sync_folder
+from neuralucb.online.codec import Step, make_folder, sync_folder
+from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.runtime.files import write_whole
 
 __all__ = ["KEPT", "Snapshot", "note", "numbers", "read", "sweep_up", "write"]
@@ -94,7 +95,7 @@ def read(folder: Path, number: int | None = None) -> tuple[int, Snapshot]:
 def _manifest(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > 1 << 16:
-            raise ValueError("it is too long")
+            raise InputError("it is too long")
         sealed = json.loads(path.read_bytes())
         manifest = sealed["manifest"]
         if manifest["format"] > FORMAT:
@@ -102,10 +103,10 @@ def _manifest(path: Path) -> dict[str, Any]:
                 f"{path} has format {manifest['format']}, this version reads up to {FORMAT}; update neuralucb."
             )
         if _digest(json.dumps(manifest, sort_keys=True).encode()) != sealed["sha256"]:
-            raise ValueError("it does not match its SHA-256")
+            raise InputError("it does not match its SHA-256")
         for name, part in manifest["parts"].items():
             if Path(name).name != name or not isinstance(part["bytes"], int):
-                raise ValueError("it names parts that it cannot have")
+                raise InputError("it names parts that it cannot have")
         return manifest
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise StorageError(f"{path} is damaged: {problem}; take back the file, or an older snapshot.") from problem

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralucb.problems.labelled_files import Table, read_table
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_whole
 
 __all__ = ["ALIASES", "BUNDLED", "SETS", "DataSet", "data_folder", "data_path", "fetch", "find_set", "load"]
@@ -63,7 +64,7 @@ def load(name: str) -> Table:
         return _bundled(name)
     path = data_path(name)
     if not path.exists():
-        raise ValueError(
+        raise InputError(
             f"data set {name} is not there; `neuralucb data fetch {name}` downloads it, or put {path} there, "
             "a NumPy file with the keys X and y. NEURALUCB_DATA names another folder."
         )
@@ -79,9 +80,9 @@ def find_set(name: str) -> DataSet:
     """The data set of that name, or of the paper's name for it; an unknown one lists the known."""
     known = ALIASES.get(name, name)
     if known in BUNDLED:
-        raise ValueError(f"{name} comes with scikit-learn: there is nothing to fetch, and no file of its own.")
+        raise InputError(f"{name} comes with scikit-learn: there is nothing to fetch, and no file of its own.")
     if known not in SETS:
-        raise ValueError(f"data set {name!r} is not known; known: {', '.join([*SETS, *ALIASES])}.")
+        raise InputError(f"data set {name!r} is not known; known: {', '.join([*SETS, *ALIASES])}.")
     return SETS[known]
 
 
@@ -101,7 +102,7 @@ def fetch(name: str, progress: Callable[[int], None] | None = None) -> Path:
         with TemporaryDirectory(dir=path.parent):
             pass  # before the download, not after it
     except OSError as problem:
-        raise ValueError(
+        raise InputError(
             f"{path.parent} cannot be written ({problem.strerror}); NEURALUCB_DATA names another."
         ) from None
     try:
@@ -114,16 +115,16 @@ def fetch(name: str, progress: Callable[[int], None] | None = None) -> Path:
             )
         X, y = np.asarray(X, np.float32), np.unique(np.asarray(y), return_inverse=True)[1]
     except ImportError:
-        raise ValueError("fetching needs scikit-learn: pip install 'neuralucb[experiments]'.") from None
+        raise InputError("fetching needs scikit-learn: pip install 'neuralucb[experiments]'.") from None
     except Exception as problem:  # of the network, of archives, of the parser: a dozen kinds, and none is ours
-        raise ValueError(
+        raise InputError(
             f"{name} could not be downloaded ({str(problem) or type(problem).__name__}); {by_hand}."
         ) from None
     if expected.name == "mnist":
         X, y = X[: expected.rows], y[: expected.rows]  # the test set comes after the training set
     found = (*X.shape, len(np.unique(y)))
     if found != (expected.rows, expected.features, expected.classes) or not np.isfinite(X).all():
-        raise ValueError(
+        raise InputError(
             f"{name} as downloaded has {found[0]} rows, {found[1]} features and {found[2]} classes, or values that are "
             f"not finite; Table 1 has {expected.rows}, {expected.features} and {expected.classes}. Nothing was kept; "
             f"{by_hand}."
@@ -169,6 +170,6 @@ def _bundled(name: str) -> Table:
     try:
         from sklearn import datasets
     except ImportError:
-        raise ValueError(f"{name} comes with scikit-learn: pip install 'neuralucb[experiments]'.") from None
+        raise InputError(f"{name} comes with scikit-learn: pip install 'neuralucb[experiments]'.") from None
     X, y = getattr(datasets, BUNDLED[name])(return_X_y=True)
     return Table(name, [str(column) for column in range(X.shape[1])], list(X.T), y)

@@ -12,6 +12,7 @@ from jax import random
 from neuralucb.policy import Slot
 from neuralucb.problems.labelled_files import Table, is_missing
 from neuralucb.problems.problem import Problem, Round
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["SCALINGS", "labelled", "scale_rows"]
 
@@ -40,15 +41,15 @@ def labelled(
     rows, labels = _check(X, y)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y must have at least 2 classes, or there is nothing to choose, got {classes.tolist()}.")
+        raise InputError(f"y must have at least 2 classes, or there is nothing to choose, got {classes.tolist()}.")
     if len(classes) > max(2, len(labels) // 2):
-        raise ValueError(f"y must be classes, got {len(classes)} different values in {len(labels)} rows; group them.")
+        raise InputError(f"y must be classes, got {len(classes)} different values in {len(labels)} rows; group them.")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         scaled = scale_rows(rows, scaling, intercept=intercept)
     if scaling == "standard" and not intercept and (rows == rows[0]).all():
-        raise ValueError("X must have a column that varies: every column is constant, so that all rows are alike.")
+        raise InputError("X must have a column that varies: every column is constant, so that all rows are alike.")
     if not np.isfinite(scaled).all() or (rows.any() and not scaled.any()):
-        raise ValueError(f"X must be of a size that can be scaled, got values up to {np.abs(rows).max():g}.")
+        raise InputError(f"X must be of a size that can be scaled, got values up to {np.abs(rows).max():g}.")
     data = (scaled, codes.astype(np.int32))
     (count, dim), arms = data[0].shape, len(classes)
 
@@ -68,7 +69,7 @@ def labelled(
 def scale_rows(rows: np.ndarray, scaling: str, *, intercept: bool = False) -> np.ndarray:
     """Rows in float32, scaled by name; a constant column becomes 0, a row of zeros stays."""
     if scaling not in SCALINGS:
-        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
+        raise InputError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
     if scaling == "standard":
         constant = rows.max(axis=0) == rows.min(axis=0)  # its deviation need not round to 0
         deviation = np.where(constant, 1, rows.std(axis=0))
@@ -89,7 +90,7 @@ def _smooth(rows: np.ndarray) -> np.ndarray:
     """Every second pixel, each way, of square images blurred by a Gaussian whose deviation is one pixel."""
     side = math.isqrt(rows.shape[1])
     if side * side != rows.shape[1]:
-        raise ValueError(f"scaling smooth needs rows that are square images, got {rows.shape[1]} columns; take unit.")
+        raise InputError(f"scaling smooth needs rows that are square images, got {rows.shape[1]} columns; take unit.")
     place = np.arange(side)
     near = np.exp(-((place[::2, None] - place) ** 2) / 2)
     near /= near.sum(axis=1, keepdims=True)
@@ -107,21 +108,21 @@ def _check(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     try:
         rows, labels = np.asarray(X), np.asarray(y)
     except ValueError as problem:
-        raise ValueError(f"X and y must be arrays: {problem}.") from None
+        raise InputError(f"X and y must be arrays: {problem}.") from None
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
-        raise ValueError(f"X must be a table of at least 2 rows and 1 column, got shape {rows.shape}.")
+        raise InputError(f"X must be a table of at least 2 rows and 1 column, got shape {rows.shape}.")
     if labels.shape != (rows.shape[0],):
-        raise ValueError(f"y must have one label for each of the {rows.shape[0]} rows of X, got shape {labels.shape}.")
+        raise InputError(f"y must have one label for each of the {rows.shape[0]} rows of X, got shape {labels.shape}.")
     if any(isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given) for given in (X, y)):
-        raise ValueError("X and y must not have masked values, which are missing; fill them, or drop the rows.")
+        raise InputError("X and y must not have masked values, which are missing; fill them, or drop the rows.")
     if rows.dtype.kind not in "biuf":
         names = [str(name) for name in getattr(X, "columns", range(rows.shape[1]))]
         rows = Table("X", names, list(rows.T), labels).rows()
     rows = rows.astype(np.float64)
     if not np.isfinite(rows).all():
         row, column = np.argwhere(~np.isfinite(rows))[0]
-        raise ValueError(f"X must be finite, got {rows[row, column]} in row {row}, column {column}; fill or drop it.")
+        raise InputError(f"X must be finite, got {rows[row, column]} in row {row}, column {column}; fill or drop it.")
     missing = np.flatnonzero(is_missing(labels))
     if missing.size:
-        raise ValueError(f"y must not have missing labels, got {str(labels[missing[0]])!r} in row {missing[0]}.")
+        raise InputError(f"y must not have missing labels, got {str(labels[missing[0]])!r} in row {missing[0]}.")
     return rows, labels.astype(str) if labels.dtype.kind == "O" else labels

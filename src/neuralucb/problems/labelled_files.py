@@ -9,6 +9,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from neuralucb.runtime.errors import InputError
+
 __all__ = ["Table", "is_missing", "read_table"]
 
 MISSING = ("", "?", "<na>", "na", "n/a", "nan", "nat", "none", "null")
@@ -41,16 +43,16 @@ class Table(NamedTuple):
         unknown = sorted(gone - set(self.names))
         if unknown:
             has = _listed(self.names)
-            raise ValueError(f"drop must name columns of {self.file}, got {', '.join(unknown)}; it has: {has}.")
+            raise InputError(f"drop must name columns of {self.file}, got {', '.join(unknown)}; it has: {has}.")
         kept = [(name, column) for name, column in zip(self.names, self.columns, strict=True) if name not in gone]
         for name, kind in self.nested:
             if name not in gone:
-                raise ValueError(
+                raise InputError(
                     f"column {name} of {self.file} must be numbers or words, got {kind}; drop it with drop={name}, or "
                     "write its parts as columns of their own."
                 )
         if not kept:
-            raise ValueError(f"{self.file} has no column left but the label; drop fewer.")
+            raise InputError(f"{self.file} has no column left but the label; drop fewer.")
         if all(column.dtype.kind in "biuf" for _, column in kept):
             for name, column in kept:
                 _refuse_holes(name, column, self.file)
@@ -62,32 +64,32 @@ def read_table(path: Path, label: str | None) -> Table:
     """A file of labelled rows; what cannot be read says why."""
     kind = path.suffix.lower()
     if kind not in READ:
-        raise ValueError(f"data must be a file .npz, .csv or .parquet, got {path}.")
+        raise InputError(f"data must be a file .npz, .csv or .parquet, got {path}.")
     if kind == ".npz" and label is not None:
-        raise ValueError(f"label must not be given with a .npz file, whose labels are y, got {label!r}.")
+        raise InputError(f"label must not be given with a .npz file, whose labels are y, got {label!r}.")
     if not path.is_file():
-        raise ValueError(f"{path} cannot be read: it is {'a folder' if path.is_dir() else 'not there'}.")
+        raise InputError(f"{path} cannot be read: it is {'a folder' if path.is_dir() else 'not there'}.")
     try:
         if kind == ".npz":
             return _read_npz(path)
         names, columns, nested = _read_csv(path) if kind == ".csv" else _read_parquet(path)
     except UnicodeDecodeError:
-        raise ValueError(f"{path} cannot be read: it is not text in UTF-8; save it as that.") from None
+        raise InputError(f"{path} cannot be read: it is not text in UTF-8; save it as that.") from None
     except (OSError, EOFError, KeyError, csv.Error, zlib.error) as problem:
-        raise ValueError(f"{path} cannot be read: {problem}.") from None
+        raise InputError(f"{path} cannot be read: {problem}.") from None
     if "" in names:
-        raise ValueError(
+        raise InputError(
             f"column {names.index('') + 1} of {path.name} has no name; name it, or save the file without it (is it "
             "an index, which pandas writes unless index=False, or a comma at the end of the names?)."
         )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{path.name} has more than one column named {', '.join(twice)}; rename them.")
+        raise InputError(f"{path.name} has more than one column named {', '.join(twice)}; rename them.")
     if label not in names:
         hint = f" {COMMAS}" if len(names) == 1 else ""
-        raise ValueError(f"label must name a column of {path.name}, got {label!r}; it has: {_listed(names)}.{hint}")
+        raise InputError(f"label must name a column of {path.name}, got {label!r}; it has: {_listed(names)}.{hint}")
     if label in nested:
-        raise ValueError(f"label {label} of {path.name} must be numbers or words, got {nested[label]}; name another.")
+        raise InputError(f"label {label} of {path.name} must be numbers or words, got {nested[label]}; name another.")
     place = names.index(label)
     labels = _labels(columns.pop(place), names.pop(place), path.name)
     return Table(path.name, names, columns, labels, tuple(nested.items()))
@@ -110,20 +112,20 @@ def _read_npz(path: Path) -> Table:
         with path.open("rb") as raw:
             file = np.load(raw, allow_pickle=False)
             if isinstance(file, np.ndarray):
-                raise ValueError(f"{path} must have the keys X and y, got one array without a name.")
+                raise InputError(f"{path} must have the keys X and y, got one array without a name.")
             if "X" not in file or "y" not in file:
-                raise ValueError(f"{path} must have the keys X and y, got {', '.join(file) or 'none'}.")
+                raise InputError(f"{path} must have the keys X and y, got {', '.join(file) or 'none'}.")
             X, y = file["X"], file["y"]
     except (BadZipFile, AttributeError, TypeError, zlib.error, EOFError):
-        raise ValueError(damaged) from None
+        raise InputError(damaged) from None
     except ValueError as problem:
         raise (problem if str(path) in str(problem) else ValueError(damaged)) from None
     if not isinstance(X, np.ndarray) or not isinstance(y, np.ndarray):
-        raise ValueError(damaged)  # NumPy hands over as bytes what is no array
+        raise InputError(damaged)  # NumPy hands over as bytes what is no array
     if X.ndim != 2:
-        raise ValueError(f"X in {path} must be a table of rows and columns, got shape {X.shape}.")
+        raise InputError(f"X in {path} must be a table of rows and columns, got shape {X.shape}.")
     if y.shape != X.shape[:1]:
-        raise ValueError(f"y in {path} must have one label for each of the {len(X)} rows, got shape {y.shape}.")
+        raise InputError(f"y in {path} must have one label for each of the {len(X)} rows, got shape {y.shape}.")
     return Table(path.name, [str(column) for column in range(X.shape[1])], list(X.T), y)
 
 
@@ -132,12 +134,12 @@ def _read_csv(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, str]]:
         reader = csv.reader(file, skipinitialspace=True)
         rows = [(reader.line_num, row) for row in reader if row]
     if len(rows) < 2:
-        raise ValueError(f"{path} must have a line of names and lines of values, got {len(rows)} lines.")
+        raise InputError(f"{path} must have a line of names and lines of values, got {len(rows)} lines.")
     (_, names), *values = rows
     for line, row in values:
         if len(row) != len(names):
             hint = f" {COMMAS}" if len(names) == 1 else ""
-            raise ValueError(f"{path} line {line} has {len(row)} values, the first has {len(names)}.{hint}")
+            raise InputError(f"{path} line {line} has {len(row)} values, the first has {len(names)}.{hint}")
     columns = [np.asarray(column) for column in zip(*(row for _, row in values), strict=True)]
     return [name.strip() for name in names], columns, {}
 
@@ -147,11 +149,11 @@ def _read_parquet(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, st
     try:
         from pyarrow import ArrowException, parquet, types
     except ImportError:
-        raise ValueError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
+        raise InputError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
     try:
         table = parquet.ParquetFile(path).read()  # `read_table` would refuse two columns of one name, and not say so
     except ArrowException:
-        raise ValueError(f"{path} cannot be read: it is not a Parquet file, or it is damaged.") from None
+        raise InputError(f"{path} cannot be read: it is not a Parquet file, or it is damaged.") from None
     nested, columns = {}, []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if types.is_dictionary(column.type):
@@ -168,7 +170,7 @@ def _read_parquet(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, st
 def _encode(name: str, column: np.ndarray, file: str) -> np.ndarray:
     """A column as numbers [rows, 1], or, where it has words, as one-hot [rows, words]."""
     if column.dtype.kind not in "biufOUST":
-        raise ValueError(
+        raise InputError(
             f"column {name} of {file} must be numbers or words, got {column.dtype}; drop it (drop={name})."
         )
     numbers = _numbers(column)
@@ -180,10 +182,10 @@ def _encode(name: str, column: np.ndarray, file: str) -> np.ndarray:
     words: Any = np.asarray([str(value).strip() for value in column])
     wrong = [row for row, word in enumerate(words) if _number(word) is None]
     if 2 * len(wrong) < len(words):
-        raise ValueError(f"column {name} of {file} has {str(words[wrong[0]])!r} among numbers, in row {wrong[0]}.")
+        raise InputError(f"column {name} of {file} has {str(words[wrong[0]])!r} among numbers, in row {wrong[0]}.")
     kinds, codes = np.unique(words, return_inverse=True)
     if len(kinds) > MOST_KINDS:
-        raise ValueError(
+        raise InputError(
             f"column {name} of {file} has {len(kinds)} different words, more than the {MOST_KINDS} that are taken for "
             f"categories; drop it (drop={name}), or encode it yourself."
         )
@@ -195,7 +197,7 @@ def _labels(column: np.ndarray, name: str, file: str) -> np.ndarray:
     missing = np.flatnonzero(is_missing(column))
     if missing.size:
         row = missing[0]
-        raise ValueError(f"label {name} of {file} is missing in row {row}{_cure(column[row])}.")
+        raise InputError(f"label {name} of {file} is missing in row {row}{_cure(column[row])}.")
     if column.dtype.kind in "biuf":
         return column
     if column.dtype.kind == "U":
@@ -209,10 +211,10 @@ def _refuse_holes(name: str, column: np.ndarray, file: str) -> None:
     missing = np.flatnonzero(is_missing(column))
     if missing.size:
         row = missing[0]
-        raise ValueError(f"column {name} of {file} has a missing value in row {row}{_cure(column[row])}.")
+        raise InputError(f"column {name} of {file} has a missing value in row {row}{_cure(column[row])}.")
     if column.dtype.kind == "f" and not np.isfinite(column).all():
         row = np.flatnonzero(np.isinf(column))[0]
-        raise ValueError(f"column {name} of {file} must be finite, got {column[row]} in row {row}; fill or drop it.")
+        raise InputError(f"column {name} of {file} must be finite, got {column[row]} in row {row}; fill or drop it.")
 
 
 def _cure(value: Any) -> str:

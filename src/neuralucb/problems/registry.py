@@ -10,6 +10,7 @@ from neuralucb.problems.labelled import SCALINGS, labelled
 from neuralucb.problems.labelled_files import Table, read_table
 from neuralucb.problems.problem import Problem
 from neuralucb.problems.synthetic import synthetic
+from neuralucb.runtime.errors import InputError
 from neuralucb.settings import Setting, choice, flag, integer, number, read_settings
 
 __all__ = ["PROBLEMS", "Definition", "build_problem", "find_problem", "from_file"]
@@ -98,7 +99,7 @@ def find_problem(problem: str | Problem | Definition) -> Definition:
     if isinstance(problem, Problem):
         return Definition(problem.name, "given as it is", (), lambda: problem, problem.shared, given=True)
     if problem not in PROBLEMS:
-        raise ValueError(f"problem {problem!r} is not known; known: {', '.join(PROBLEMS)}.")
+        raise InputError(f"problem {problem!r} is not known; known: {', '.join(PROBLEMS)}.")
     return PROBLEMS[problem]
 
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import random
 
 from neuralucb.problems.problem import Problem, Round
+from neuralucb.runtime.errors import InputError
 
 __all__ = ["FUNCTIONS", "World", "synthetic"]
 
@@ -37,13 +38,13 @@ FUNCTIONS = {"h1": _h1, "h2": _h2, "h3": _h3}
 def synthetic(function: str, *, dim: int = 20, arms: int = 4, noise: float = 1.0) -> Problem:
     """A problem with expected reward h(x), `arms` contexts uniform in the unit ball of R^dim, noise N(0, noise²)."""
     if function not in FUNCTIONS:
-        raise ValueError(f"function must be one of {', '.join(FUNCTIONS)}, got {function!r}.")
+        raise InputError(f"function must be one of {', '.join(FUNCTIONS)}, got {function!r}.")
     if dim < 1:
-        raise ValueError(f"dim must be at least 1, got {dim}.")
+        raise InputError(f"dim must be at least 1, got {dim}.")
     if arms < 2:
-        raise ValueError(f"arms must be at least 2, or there is nothing to choose, got {arms}.")
+        raise InputError(f"arms must be at least 2, or there is nothing to choose, got {arms}.")
     if not noise >= 0:
-        raise ValueError(f"noise must be at least 0, got {noise}.")
+        raise InputError(f"noise must be at least 0, got {noise}.")
     h = FUNCTIONS[function]
 
     def init(key: jax.Array, data: Any) -> World:

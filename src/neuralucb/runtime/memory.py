@@ -5,6 +5,8 @@ from pathlib import Path
 
 import jax
 
+from neuralucb.runtime.errors import InputError
+
 __all__ = ["available_bytes", "host_bytes", "require_memory"]
 
 
@@ -12,7 +14,7 @@ def require_memory(needed: int, *, what: str, cure: str, host: bool = False) -> 
     """Raise ValueError if `what` needs more bytes than the device has left, or the machine, for NumPy's arrays."""
     have = host_bytes() if host else available_bytes()
     if needed > have:
-        raise ValueError(f"{what} needs {needed / 1e9:.1f} GB and {have / 1e9:.1f} GB are free; {cure}.")
+        raise InputError(f"{what} needs {needed / 1e9:.1f} GB and {have / 1e9:.1f} GB are free; {cure}.")
 
 
 def available_bytes() -> int:

@@ -7,6 +7,8 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 import jax
 import numpy as np
 
+from neuralucb.runtime.errors import InputError
+
 __all__ = ["Number", "exact", "require"]
 
 P = ParamSpec("P")
@@ -44,7 +46,7 @@ def exact(function: Callable[P, R]) -> Callable[P, R]:
 def require(dtype: Any) -> None:
     """Raise ValueError, with the cure, where JAX would silently turn float64 into float32."""
     if _is_float64(dtype) and not jax.config.read("jax_enable_x64"):
-        raise ValueError(
+        raise InputError(
             "float64 is asked for inside a compiled function while JAX's 64-bit types are off, and JAX would truncate "
             "it; compile and call it inside `with jax.enable_x64(True):`, or take float32 for design_precision and "
             "network_precision."

@@ -16,6 +16,7 @@ from neuralucb.algorithms import find_algorithm
 from neuralucb.experiments.lanes import Lanes, Program
 from neuralucb.experiments.plans import find_bundle, read_point, shape_of
 from neuralucb.problems import find_problem
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.progress import Progress
 from neuralucb.sweeps.spec import Sweep
 
@@ -170,7 +171,7 @@ def _compile(batch: Batch) -> Program:
     """One thread, as its process has."""
     world = find_problem(batch.problem).make(**batch.world)
     if world.digest != batch.digest:
-        raise ValueError(
+        raise InputError(
             f"{batch.problem} has other data here than where the sweep was planned; put the same file there "
             "(`neuralucb data path` says where), then resume."
         )

@@ -9,6 +9,7 @@ from rich.console import Console
 from neuralucb.display.progress import watching
 from neuralucb.display.sweep_report import write_report
 from neuralucb.runtime.compile_cache import keep_compiled
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.threads import cores
 from neuralucb.sweeps.batches import Batch, digests_of, make_batches
@@ -56,7 +57,7 @@ def prepare(sweep: Sweep, folder: Path, *, device: str, workers: int | None, eng
         jax.config.update("jax_platforms", "cpu")
     gpu = jax.default_backend() != "cpu"
     if device == "gpu" and not gpu:
-        raise ValueError("device must be cpu or auto here: JAX sees no GPU (is jax[cuda13] installed?).")
+        raise InputError("device must be cpu or auto here: JAX sees no GPU (is jax[cuda13] installed?).")
     store = Store(folder)
     lanes = store.lanes_for(sweep, GPU_LANES if gpu else _cpu_lanes(sweep))
     batches = make_batches(sweep, lanes=lanes)
@@ -80,7 +81,7 @@ def run_sweep(job: Job, console: Console, *, address: str | None, command: str) 
     try:
         job.store.open_for(job.sweep, job.lanes, digests_of(job.batches))
     except OSError as problem:
-        raise ValueError(
+        raise InputError(
             f"{job.store.folder} could not be written ({problem.strerror or problem}); nothing was run. Make room, or "
             "name another folder."
         ) from None
@@ -89,15 +90,15 @@ def run_sweep(job: Job, console: Console, *, address: str | None, command: str) 
             _run(job, tell, address)
         return write_report(job.store, command=command), watcher.failures
     except ConnectionError as problem:
-        raise ValueError(f"--address {address} does not answer: {problem}.") from None
+        raise InputError(f"--address {address} does not answer: {problem}.") from None
     except OSError as problem:
         if job.store.is_gone():
-            raise ValueError(
+            raise InputError(
                 f"{job.store.folder} was removed while the sweep ran; nothing more was written. Begin again with the "
                 f"command that began it, or put the folder back, and `{command}` goes on."
             ) from None
         safe = len(job.batches) - len(job.store.missing(job.batches))
-        raise ValueError(
+        raise InputError(
             f"{job.store.folder} could not be written ({problem.strerror or problem}); {safe} of {len(job.batches)} "
             f"batches are safe. Make room, or name another folder; then `{command}` goes on."
         ) from None

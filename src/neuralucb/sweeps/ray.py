@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from neuralucb.runtime.compile_cache import keep_compiled
+from neuralucb.runtime.errors import InputError
 from neuralucb.sweeps.batches import Batch, run_batch
 from neuralucb.sweeps.store import Store, as_table
 from neuralucb.sweeps.workers import Event, Listener
@@ -28,7 +29,7 @@ def run_on_cluster(batches: Sequence[Batch], store: Store, tell: Listener, *, ad
     try:
         import ray
     except ImportError:
-        raise ValueError("engine=ray needs Ray: pip install 'neuralucb[ray]'.") from None
+        raise InputError("engine=ray needs Ray: pip install 'neuralucb[ray]'.") from None
     if not ray.is_initialized():
         _require_answer(address)
         with warnings.catch_warnings():

@@ -14,6 +14,7 @@ from typing import Any
 from neuralucb.algorithms import ALGORITHMS, find_algorithm
 from neuralucb.experiments.plans import find_bundle, read_point
 from neuralucb.problems import find_problem
+from neuralucb.runtime.errors import InputError
 from neuralucb.schedules import read_schedule
 
 __all__ = ["Part", "Sweep", "as_toml", "paper_grid", "read_sweep"]
@@ -72,13 +73,13 @@ def read_sweep(path: Path) -> Sweep:
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors put a mark before the first letter
     except (OSError, UnicodeDecodeError) as problem:
-        raise ValueError(f"{path} cannot be read: {problem}.") from None
+        raise InputError(f"{path} cannot be read: {problem}.") from None
     try:
         record = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         place = re.search(r"at line (\d+)", str(problem))  # the key, which tomllib does not always name, stands there
         line = text.split("\n")[int(place[1]) - 1].strip() if place else ""
-        raise ValueError(f"{path} is not TOML: {problem}{f', in: {line}' if line else ''}.") from None
+        raise InputError(f"{path} is not TOML: {problem}{f', in: {line}' if line else ''}.") from None
     return _Reader(path, text).sweep(record)
 
 

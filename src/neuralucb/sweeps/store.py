@@ -20,6 +20,7 @@ from pyarrow import dataset, parquet
 
 from neuralucb import __version__
 from neuralucb.problems.datasets import data_folder
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_whole
 from neuralucb.sweeps.batches import Batch, Outcome
 from neuralucb.sweeps.spec import Sweep
@@ -68,18 +69,18 @@ class Store:
         if (self.folder / "sweep.json").exists():
             known = self._manifest()
             if known["sweep"] != json.loads(json.dumps(sweep.as_json())):
-                raise ValueError(
+                raise InputError(
                     f"{self.folder} holds another sweep, {known['sweep'].get('name')!r}; name another folder, "
                     f"or go on with that one by `{self._resume}`."
                 )
             if known["version"] != __version__:
-                raise ValueError(
+                raise InputError(
                     f"{self.folder} was begun by neuralucb {known['version']}, this is {__version__}; their numbers "
                     "are not to be mixed. Name another folder."
                 )
             return int(known["lanes"])
         if self.folder.exists() and (not self.folder.is_dir() or any(map(_is_of_others, self.folder.iterdir()))):
-            raise ValueError(f"{self.folder} is not empty and holds no sweep; name another folder.")
+            raise InputError(f"{self.folder} is not empty and holds no sweep; name another folder.")
         return lanes
 
     def require_data(self, digests: Mapping[str, Sequence[str]]) -> None:
@@ -89,7 +90,7 @@ class Store:
             return
         other = [problem for problem, found in digests.items() if known.get(problem) != list(found)]
         if other:
-            raise ValueError(
+            raise InputError(
                 f"{self.folder} was begun with other data of {', '.join(other)} than those in {data_folder()}; put the "
                 "same there (NEURALUCB_DATA names the folder), or name another folder for the results."
             )
@@ -107,7 +108,7 @@ class Store:
                 os.link(mine, path)  # only one can
             mine.unlink()
         if self.lanes_for(sweep, lanes) != lanes:
-            raise ValueError(f"{self.folder} was begun by another process a moment ago; run the same command again.")
+            raise InputError(f"{self.folder} was begun by another process a moment ago; run the same command again.")
         self.require_data(digests)
 
     def sweep(self) -> Sweep:
@@ -116,7 +117,7 @@ class Store:
         try:
             return Sweep.from_json(record["sweep"])
         except (KeyError, TypeError):
-            raise ValueError(f"{self.folder / 'sweep.json'} is damaged; name another folder.") from None
+            raise InputError(f"{self.folder / 'sweep.json'} is damaged; name another folder.") from None
 
     def missing(self, batches: Sequence[Batch]) -> list[Batch]:
         """The batches that are not there yet."""
@@ -128,7 +129,7 @@ class Store:
         strangers = [file for file in self._files() if file.name not in own]
         if strangers:
             more = f" and {len(strangers) - 1} more" * (len(strangers) > 1)
-            raise ValueError(f"{strangers[0]}{more}: not of this sweep; move it elsewhere, then `{self._resume}`.")
+            raise InputError(f"{strangers[0]}{more}: not of this sweep; move it elsewhere, then `{self._resume}`.")
 
     def write(self, batch: Batch, table: pa.Table) -> None:
         """Keep a batch, whole and durable; a note of an earlier failure goes."""
@@ -164,8 +165,8 @@ class Store:
         except (pa.ArrowException, OSError) as problem:  # Arrow has both for a damaged file
             damaged = [file for file in files if not _is_sound(Path(file))]
             if not damaged:
-                raise ValueError(f"{self.folder / 'runs'} cannot be read: {problem}.") from None
-            raise ValueError(self._damaged(", ".join(damaged))) from None
+                raise InputError(f"{self.folder / 'runs'} cannot be read: {problem}.") from None
+            raise InputError(self._damaged(", ".join(damaged))) from None
 
     def is_gone(self) -> bool:
         """Whether somebody has removed the folder, or what makes it a sweep's."""
@@ -187,7 +188,7 @@ class Store:
         except (OSError, ValueError):
             record = None
         if not isinstance(record, dict) or not {"algorithm", "problem", "runs", "reason"} <= set(record):
-            raise ValueError(self._damaged(str(path)))
+            raise InputError(self._damaged(str(path)))
         return record
 
     def _damaged(self, what: str) -> str:
@@ -206,13 +207,13 @@ class Store:
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise ValueError(f"{self.folder} holds no sweep: {path.name} is not there.") from None
+            raise InputError(f"{self.folder} holds no sweep: {path.name} is not there.") from None
         except (OSError, json.JSONDecodeError) as problem:
-            raise ValueError(f"{path} cannot be read: {problem}.") from None
+            raise InputError(f"{path} cannot be read: {problem}.") from None
         kinds = {"sweep": dict, "lanes": int, "version": str}
         sound = isinstance(record, dict) and all(type(record.get(key)) is kind for key, kind in kinds.items())
         if not sound or record["lanes"] < 1 or not isinstance(record.get("data", {}), dict):
-            raise ValueError(f"{path} is damaged; name another folder.")
+            raise InputError(f"{path} is damaged; name another folder.")
         return dict(record)
 
 

@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 from neuralucb.confidence import Assumptions
+from neuralucb.runtime.errors import InputError
 from neuralucb.theory.linalg import check_regularization
 
 __all__ = ["Conditions", "Horizon", "conditions", "corollary_1", "least_steps", "theorem_1"]
@@ -55,7 +56,7 @@ def theorem_1(effective_dimension: float, assumed: Assumptions, over: Horizon, *
     """
     failure = _checked(assumed, over).failure
     if failure == 1:
-        raise ValueError("failure must be between 0 and 1, got 1.0: a bound that may always fail says nothing.")
+        raise InputError("failure must be between 0 and 1, got 1.0: a bound that may always fail says nothing.")
     return _regret(effective_dimension, assumed, over, steps, doubt=-2 * math.log(failure)) + 1
 
 
@@ -78,11 +79,11 @@ def least_steps(assumed: Assumptions, over: Horizon) -> int:
     """
     known, lam, layers = _checked(assumed, over), over.regularization, over.rounds * over.depth
     if not known.norm > 0:
-        raise ValueError(f"norm must be positive, got {known.norm}; with S = 0 no number of steps is enough.")
+        raise InputError(f"norm must be positive, got {known.norm}; with S = 0 no number of steps is enough.")
     excess = math.log(over.rounds) / 2 + math.log(lam + known.constant * layers) - math.log(lam) - math.log(known.norm)
     steps = 2 * layers / lam * max(0.0, excess)
     if not steps < math.inf:
-        raise ValueError(f"regularization must be larger, got {lam:g}: the steps that it asks for have no end.")
+        raise InputError(f"regularization must be larger, got {lam:g}: the steps that it asks for have no end.")
     return math.ceil(steps)
 
 
@@ -96,9 +97,9 @@ def conditions(assumed: Assumptions, over: Horizon, *, width: int, smallest_eige
     """
     known, (T, K, L, lam) = _checked(assumed, over), over
     if width < 1:
-        raise ValueError(f"width must be at least 1, got {width}.")
+        raise InputError(f"width must be at least 1, got {width}.")
     if not 0 <= smallest_eigenvalue < math.inf:
-        raise ValueError(f"smallest_eigenvalue must be at least 0 and finite, got {smallest_eigenvalue}.")
+        raise InputError(f"smallest_eigenvalue must be at least 0 and finite, got {smallest_eigenvalue}.")
     log_lambda_0 = math.log(smallest_eigenvalue) if smallest_eigenvalue > 0 else -math.inf
     log_delta, log_layers = math.log(known.failure), math.log(L)
     of_kernel = 4 * math.log(T * K) + 6 * log_layers + math.log(2 * math.log(T * K) + log_layers - log_delta)
@@ -127,13 +128,13 @@ def _regret(effective_dimension: float, assumed: Assumptions, over: Horizon, ste
     """All of either bound but its last number."""
     known, lam, T, layers = _checked(assumed, over), over.regularization, over.rounds, over.rounds * over.depth
     if lam > layers:
-        raise ValueError(
+        raise InputError(
             f"regularization must be at most rounds · depth = {layers}, or 1 - λ/(TL) is negative, got {lam:g}."
         )
     if not steps >= 0:
-        raise ValueError(f"steps must be at least 0, got {steps}.")
+        raise InputError(f"steps must be at least 0, got {steps}.")
     if not 0 <= effective_dimension < math.inf:
-        raise ValueError(f"effective_dimension must be at least 0 and finite, got {effective_dimension}.")
+        raise InputError(f"effective_dimension must be at least 0 and finite, got {effective_dimension}.")
     information = effective_dimension * over.log_contexts + 2
     whole = math.log(lam + known.constant * layers) + (math.log(T) - math.log(lam)) / 2
     kept = (
@@ -162,12 +163,12 @@ def _checked(assumed: Assumptions, over: Horizon) -> _Known:
     """What is assumed, where it and the horizon are numbers that the analysis allows."""
     for name, value, least in (("rounds", over.rounds, 1), ("arms", over.arms, 1), ("depth", over.depth, 2)):
         if not least <= value < math.inf:
-            raise ValueError(f"{name} must be at least {least} and finite, got {value}.")
+            raise InputError(f"{name} must be at least {least} and finite, got {value}.")
     check_regularization(over.regularization)
     known = _Known(*(float(value) for value in (*assumed[:3], assumed.constants[2])))
     if not 0 < known.failure <= 1:
-        raise ValueError(f"failure must be between 0 and 1, got {known.failure}.")
+        raise InputError(f"failure must be between 0 and 1, got {known.failure}.")
     for name, number in (("noise_bound", known.noise), ("norm", known.norm), ("constants[2]", known.constant)):
         if not 0 <= number < math.inf:
-            raise ValueError(f"{name} must be at least 0 and finite, got {number}.")
+            raise InputError(f"{name} must be at least 0 and finite, got {number}.")
     return known

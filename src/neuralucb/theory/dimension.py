@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import host_bytes
 from neuralucb.runtime.progress import Progress, part
 from neuralucb.theory.kernel import directions, kernel_product, tangent_kernel
@@ -51,7 +52,7 @@ def dimension_from_eigenvalues(eigenvalues: np.ndarray, *, regularization: float
     """
     check_regularization(regularization)
     if np.ndim(eigenvalues) != 1 or not len(eigenvalues) or not np.isfinite(eigenvalues).all():
-        raise ValueError(
+        raise InputError(
             f"eigenvalues must be a row of finite numbers, one or more, got shape {np.shape(eigenvalues)}; "
             "take those of `numpy.linalg.eigvalsh`."
         )
@@ -69,7 +70,7 @@ def dimensions_over_rounds(
     check_kernel(kernel)
     check_regularization(regularization)
     if arms < 1 or len(kernel) % arms:
-        raise ValueError(f"arms must divide the {len(kernel)} contexts of the kernel, got {arms}.")
+        raise InputError(f"arms must divide the {len(kernel)} contexts of the kernel, got {arms}.")
     whole = _log_dets(kernel, regularization, progress)[arms - 1 :: arms]
     counts = arms * np.arange(1, len(whole) + 1)
     return whole / np.log1p(counts / regularization)
@@ -117,7 +118,7 @@ def _log_dets(kernel: np.ndarray, regularization: float, progress: Progress | No
             return log_dets(kernel)
     except ValueError:
         pass  # not positive definite to working precision: the same cause, met earlier
-    raise ValueError(
+    raise InputError(
         f"regularization must be above what rounding leaves of {len(kernel)} contexts' eigenvalues, up to "
         f"{largest:.3g} on the diagonal, got {regularization:g}; take a larger λ, or contexts that differ more."
     )

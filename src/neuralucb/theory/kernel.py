@@ -13,6 +13,7 @@ import numpy as np
 from neuralucb.gradients import inner
 from neuralucb.networks.network import Network
 from neuralucb.policy import Slot
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.precision import exact
 from neuralucb.runtime.progress import Progress
@@ -66,13 +67,13 @@ def directions(contexts: Any, *, name: str = "contexts") -> Directions:
     try:
         rows = np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a table of numbers, a row for each context, all of one length.") from None
+        raise InputError(f"{name} must be a table of numbers, a row for each context, all of one length.") from None
     if rows.ndim != 2 or 0 in rows.shape:
-        raise ValueError(f"{name} must be a table, a row for each context, got shape {rows.shape}.")
+        raise InputError(f"{name} must be a table, a row for each context, got shape {rows.shape}.")
     if arm is not None and arm.shape != rows.shape[:1]:
-        raise ValueError(f"{name} must have an arm for each of the {len(rows)} rows, got shape {arm.shape}.")
+        raise InputError(f"{name} must have an arm for each of the {len(rows)} rows, got shape {arm.shape}.")
     if not np.isfinite(rows).all():
-        raise ValueError(f"{name} must be finite, got NaN or infinity in row {np.argwhere(~np.isfinite(rows))[0][0]}.")
+        raise InputError(f"{name} must be finite, got NaN or infinity in row {np.argwhere(~np.isfinite(rows))[0][0]}.")
     largest = np.abs(rows).max(axis=1)
     scaled = rows / np.where(largest > 0, largest, 1)[:, None]  # squares of very large or small numbers have no place
     length = np.linalg.norm(scaled, axis=1)
@@ -80,7 +81,7 @@ def directions(contexts: Any, *, name: str = "contexts") -> Directions:
         norm = largest * length
     if not np.isfinite(norm).all():
         row = int(np.flatnonzero(~np.isfinite(norm))[0])
-        raise ValueError(
+        raise InputError(
             f"{name} must have norms within float64, got one beyond in row {row}; scale the contexts down."
         )
     return Directions(scaled / np.where(length > 0, length, 1)[:, None], norm, arm)
@@ -242,7 +243,7 @@ def _tile(a: Directions, b: Directions, depth: int, initialization: str) -> np.n
 
 def _matching(others: Directions, contexts: Directions) -> Directions:
     if others.unit.shape[1] != contexts.unit.shape[1] or (others.arm is None) != (contexts.arm is None):
-        raise ValueError(
+        raise InputError(
             f"others must be contexts of the same kind, got {others.unit.shape[1]} numbers and "
             f"{'no arms' if others.arm is None else 'arms'} beside {contexts.unit.shape[1]} and "
             f"{'none' if contexts.arm is None else 'arms'}."
@@ -259,7 +260,7 @@ def _check_scale(a: Directions, b: Directions, depth: int) -> None:
         (least, math.prod(least) < sys.float_info.min, "up"),
     ):
         if lost:
-            raise ValueError(
+            raise InputError(
                 f"contexts must have norms whose products are within float64, got {pair[0]:.3g} and {pair[1]:.3g}; "
                 f"scale them {word}, and λ with the square of that."
             )
@@ -269,9 +270,9 @@ def _check(depth: int, initialization: str) -> None:
     if not isinstance(depth, int | np.integer):
         raise TypeError(f"depth must be a whole number, got {depth!r}.")
     if depth < 2:
-        raise ValueError(f"depth must be at least 2, got {depth}.")
+        raise InputError(f"depth must be at least 2, got {depth}.")
     if initialization not in LIMITS:
-        raise ValueError(
+        raise InputError(
             f"initialization must be one of {', '.join(LIMITS)}, got {initialization!r}; "
             "Definition 1 has no kernel for others."
         )
@@ -317,7 +318,7 @@ def _count(network: Network, contexts: Any, name: str) -> int:
     leaves = jax.tree.leaves(contexts)
     counts = {np.shape(leaf)[:1] for leaf in leaves}
     if len(counts) != 1 or counts <= {(), (0,)}:
-        raise ValueError(
+        raise InputError(
             f"{name} must be an array with a row for each context, or a pytree of such arrays, got "
             f"{type(contexts).__name__} of shapes {sorted(map(np.shape, leaves))[:3]}."
         )
@@ -327,7 +328,7 @@ def _count(network: Network, contexts: Any, name: str) -> int:
     for leaf in leaves:
         bad = np.flatnonzero(~np.isfinite(leaf).reshape(len(leaf), -1).all(axis=1))
         if bad.size:
-            raise ValueError(f"{name} must be finite, got NaN or infinity in row {bad[0]}.")
+            raise InputError(f"{name} must be finite, got NaN or infinity in row {bad[0]}.")
     return len(leaves[0])
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.progress import Progress
 from neuralucb.theory.linalg import check_regularization
 
@@ -73,7 +74,7 @@ def estimate_log_det(
     tick(1)
     largest = float(values.max())
     if math.sqrt(size) * EPS * largest > LOST * regularization:
-        raise ValueError(
+        raise InputError(
             f"regularization must be above what rounding leaves of {size} contexts' eigenvalues, up to {largest:.3g}, "
             f"got {regularization:g}; take a larger λ."
         )

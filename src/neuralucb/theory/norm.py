@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.progress import Progress
 from neuralucb.theory.kernel import PARALLEL, parallel_pair
 from neuralucb.theory.linalg import BLOCK, check_kernel, check_rewards, factor_in_place, is_singular, solve_lower
@@ -26,7 +27,7 @@ def smallest_eigenvalue(kernel: np.ndarray) -> float:
     check_kernel(kernel)
     values = np.linalg.eigvalsh(kernel)
     if values[0] <= rounding(values):
-        raise ValueError(
+        raise InputError(
             f"the kernel's smallest eigenvalue, {values[0]:.3g}, is lost in rounding beside its largest, "
             f"{values[-1]:.3g}: H is singular; `parallel_pair` finds contexts that make it so.{_pair_in(kernel)}"
         )
@@ -49,7 +50,7 @@ def rkhs_norm_squared(kernel: np.ndarray, expected: np.ndarray) -> float:
     try:
         return float(squared_norms(kernel.copy(), expected)[-1])
     except np.linalg.LinAlgError:
-        raise ValueError(SINGULAR + _pair_in(kernel)) from None
+        raise InputError(SINGULAR + _pair_in(kernel)) from None
 
 
 def squared_norms(kernel: np.ndarray, expected: np.ndarray, progress: Progress | None = None) -> np.ndarray:
@@ -88,7 +89,7 @@ def require_regular(contexts: Any) -> None:
         return
     a, b = pair
     what = f"context {a} is 0" if a == b else f"contexts {a} and {b} have the same direction"
-    raise ValueError(f"{what}, which makes H singular, λ_0 = 0 and S undefined; keep one of each direction.")
+    raise InputError(f"{what}, which makes H singular, λ_0 = 0 and S undefined; keep one of each direction.")
 
 
 def _pair_in(kernel: np.ndarray) -> str:
