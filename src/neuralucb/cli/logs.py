@@ -91,7 +91,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """What policies would have earned on a log that another has made, with intervals and a diagnosis."""
-    from neuralucb.evaluation.records import METHODS
+    from neuralucb.evaluation import METHODS
     from neuralucb.logs import Skipped, open_log
     from neuralucb.runtime.compile_cache import keep_compiled
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralucb.display.figures import new_figure, save, style_of, tidy
-from neuralucb.evaluation.records import METHODS, Estimate, Evaluation
+from neuralucb.evaluation import METHODS, Estimate, Evaluation
 
 __all__ = ["diagnosis", "draw", "markdown", "terminal"]
 
