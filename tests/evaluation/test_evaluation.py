@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from neuralucb import build
-from neuralucb.display.evaluation import markdown
+from neuralucb.display.evaluation import report
 from neuralucb.evaluation import FROZEN, METHODS, Rounds, Sums, add, estimates_of, evaluate, overlap_of, replay
 from neuralucb.logs import Log, convert, open_log, recorded, write_log
 from neuralucb.logs.batches import batches, shape_of
@@ -323,11 +323,11 @@ def test_where_hardly_a_decision_agrees_no_interval_is_claimed_and_nobody_accuse
         assert made["direct"].low == made["direct"].high == 0
         (word,) = overlap_of(sums).words
         assert word.startswith("little overlap")
-        assert word.endswith("the log has hardly taken the policy's arms")
+        assert word.endswith("the log hardly ever took the policy's arms")
     (word,) = overlap_of(
         add(Sums.nothing(), rounds._replace(arm=np.ones(40, int), propensity=np.ones(40)), switch=10)
     ).words
-    assert word.startswith("few decisions: 40 decisions tell as much as 40")
+    assert word.startswith("few decisions: the 40 logged decisions tell as much as 40")
 
 
 def test_a_table_shows_errors_to_three_digits_and_says_what_is_not_known():
@@ -337,11 +337,11 @@ def test_a_table_shows_errors_to_three_digits_and_says_what_is_not_known():
     assert_allclose([len(cell.partition(".")[2]) for cell in _cells_of(small)], 6)
     (one,) = rates.estimates
     lost = rates._replace(estimates=(one._replace(low=np.nan, high=np.nan, error=np.nan),))
-    assert "| not known |" in markdown([lost], title="a log")
+    assert "| not known |" in report([lost], title="a log")
 
 
 def _cells_of(made):
-    rows = [line.split(" | ") for line in markdown([made], title="a log").splitlines() if line.startswith("| ")]
+    rows = [line.split(" | ") for line in report([made], title="a log").splitlines() if line.startswith("| ")]
     return [row[2] for row in (rows[2], rows[3])]
 
 
@@ -381,7 +381,9 @@ def test_deterministic_decisions_are_left_out_and_counted_when_asked(written):
     )
     assert along.estimate == as_pure.estimate
     assert along.deterministic == (seen & sure).sum()
-    with pytest.raises(ValueError, match="no decision to evaluate with in this part: 69 have no reward, 531 had no"):
+    with pytest.raises(
+        ValueError, match="no decision to evaluate with in this part: 69 have no reward, 531 were deterministic"
+    ):
         evaluate(in_memory(chunk._replace(propensity=np.ones(600))), POLICY, (), skip_deterministic=True)
 
 
@@ -472,7 +474,7 @@ def test_the_command_leaves_a_table_and_a_figure(command, tmp_path):
     write_log(tmp_path / "log.parquet", [world(1000, 0)])
     code, out, _ = command("evaluate", "log.parquet", "--policy", "lin-ucb", "--policy", "uniform", "--out", "here")
     assert code == 0
-    for word in (*METHODS, "lin-ucb", "uniform", "the log's own", "weights average"):
+    for word in (*METHODS, "lin-ucb", "uniform", "logged policy", "weights average"):
         assert word in out
     assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["evaluate-log.md", "evaluate-log.png"]
 
@@ -508,7 +510,7 @@ def test_the_table_says_what_replay_is_about(command, tmp_path):
     text = " ".join(out.split())
     assert code == 0
     assert "learned from the first 50%, valued on the rest (replay: learned along all of it)" in text
-    assert "replay learned along the whole log from nothing, and accepted" in text
+    assert "replay learned along the whole log, starting from nothing, and accepted" in text
     assert "of 400 decisions" in text
 
 
@@ -523,7 +525,7 @@ def test_skip_bad_leaves_deterministic_decisions_out_and_tells_how_many(command,
     code, out, _ = command(*ask, "--skip-bad", "--out", "here")
     assert code == 0
     assert "10 deterministic decisions were left out" in " ".join(out.split())
-    assert "of 389 decisions; 11 deterministic ones were left out" in " ".join(out.split())
+    assert "of 389 decisions; 11 deterministic decisions were left out" in " ".join(out.split())
 
 
 def test_the_share_to_learn_from_is_of_the_decisions_that_can_be_used(command, tmp_path):
@@ -544,13 +546,13 @@ def test_the_share_to_learn_from_is_of_the_decisions_that_can_be_used(command, t
     [
         (["none.parquet", "--policy", "lin-ucb"], "none.parquet cannot be read"),
         (["log.parquet", "--policy", "magic"], "'magic' is not known"),
-        (["log.parquet", "--policy", "oracle"], "must be told expected rewards"),
+        (["log.parquet", "--policy", "oracle"], "needs the expected rewards"),
         (["log.parquet", "--policy", "lin-ucb", "--set", "width=3"], "a setting of none of lin-ucb"),
         (["log.parquet", "--policy", "lin-ucb", "--methods", "guess"], "--methods must be among direct"),
         (["log.parquet", "--policy", "lin-ucb", "--methods", ""], "--methods must be all or among direct"),
         (["log.parquet", "--policy", "lin-ucb", "--switch", "nan"], "switch must be a weight, at least 0, got nan"),
         (["log.parquet", "--policy", "lin-ucb", "--switch=-1"], "switch must be a weight, at least 0, got -1"),
-        (["log.parquet", "--policy", "lin-ucb", "--train", "1"], "--train must be at least 0 and below 1"),
+        (["log.parquet", "--policy", "lin-ucb", "--train", "1"], "train must be at least 0 and below 1"),
         (["log.parquet", "--policy", "lin-ucb", "--level", "95"], "level must be above 0 and below 1"),
         (["log.parquet", "--policy", "lin-ucb", "--seed", "99999999999999999999"], "Invalid value for '--seed'"),
         (["sure.parquet", "--policy", "lin-ucb"], "was deterministic"),

@@ -4,6 +4,7 @@ from neuralucb.evaluation.estimators import FROZEN, METHODS, Rounds, Sums, add, 
 from neuralucb.evaluation.off_policy import evaluate, target_probabilities
 from neuralucb.evaluation.records import Estimate, Evaluation, Overlap
 from neuralucb.evaluation.replay import Replay, replay, with_replay
+from neuralucb.evaluation.split import evaluate_after_training
 
 __all__ = [
     "FROZEN",
@@ -17,6 +18,7 @@ __all__ = [
     "add",
     "estimates_of",
     "evaluate",
+    "evaluate_after_training",
     "logged_of",
     "overlap_of",
     "replay",
