@@ -269,7 +269,7 @@ def _ratio(sums: Sums, top: str, bottom: str, model_error: ModelError | None = N
     """Σ s v/Σ s b for the columns v and b, and its standard error by the delta method.
 
     Decision i moves the ratio by s (v - ratio b)/Σ s b, and by u through the model's coefficients. Both come from the
-    same rewards.
+    same rewards, so they are added before they are squared.
     """
     t, b = COLUMNS.index(top), COLUMNS.index(bottom)
     if not sums.first[b] > 0:
@@ -278,7 +278,8 @@ def _ratio(sums: Sums, top: str, bottom: str, model_error: ModelError | None = N
     squares = sums.second[t, t] - 2 * ratio * sums.second[t, b] + ratio**2 * sums.second[b, b]
     variance = squares / sums.first[b] ** 2
     if model_error is not None:
-        variance += model_error.variance
+        together = model_error.with_columns[t] - ratio * model_error.with_columns[b]
+        variance += 2 * together / sums.first[b] + model_error.variance
     return float(ratio), float(np.sqrt(max(variance, 0.0)))
 
 

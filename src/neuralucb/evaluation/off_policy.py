@@ -87,11 +87,7 @@ def evaluate(
         )
     errors = {}
     if model is not None and influence is not None:
-        errors = {
-            method: reward_model.model_error(model, influence, method, sums)
-            for method in with_model
-            if method != "doubly-robust"
-        }
+        errors = {method: reward_model.model_error(model, influence, method, sums) for method in with_model}
     return Evaluation(
         name,
         sums.decisions,
