@@ -24,7 +24,7 @@ logs_app = typer.Typer(help="Logs of decisions: convert, check.", no_args_is_hel
 Source = Annotated[Path, typer.Argument(help="A log: .parquet, .dsjson (or .json, .jsonl), .npz, .csv; docs/logs.md.")]
 
 
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of networks and chances.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of networks and random choices.")]
 
 
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out what cannot be used, and count it.")]
