@@ -203,6 +203,9 @@ def estimates_of(
 
     Raises:
         InputError: `level` is not between 0 and 1.
+
+    Example:
+        ips, snips = estimates_of(sums, ("ips", "snips"), level=0.95)
     """
     made = []
     for method in methods:
@@ -224,6 +227,9 @@ def logged_of(sums: Sums, *, level: float) -> Estimate:
 
     Raises:
         InputError: `level` is not between 0 and 1.
+
+    Example:
+        print(logged_of(sums, level=0.95).value)
     """
     (value, error), size = _ratio(sums, "reward", "decision"), _size(sums)
     return with_interval("logged", value, _known(error, size), size, level=level)
@@ -237,6 +243,9 @@ def overlap_of(sums: Sums) -> Overlap:
 
     Returns:
         The weights in numbers, and in words what is wrong with them.
+
+    Example:
+        print(overlap_of(sums).words or "nothing is wrong")
     """
     mean, error = _ratio(sums, "weight", "decision")
     effective = _effective(sums)

@@ -71,8 +71,11 @@ def evaluate(
         InputError: A method is unknown, a number is out of range, a decision is deterministic, or none can be used.
 
     Example:
-        >>> learned = learn_from(key, policy, log, end=2000)
-        >>> evaluate(log, policy, learned.belief, begin=2000).estimates
+        log = open_log(Path("log.parquet"))
+        policy = build("lin-ucb", **shape_of(log))
+        learned = learn_from(jax.random.key(0), policy, log, end=2000)
+        for estimate in evaluate(log, policy, learned.belief, begin=2000).estimates:
+            print(estimate.method, estimate.value, estimate.low, estimate.high)
     """
     _check(methods, level, switch)
     divides = any(ESTIMATORS[method].divides for method in methods)
@@ -110,8 +113,9 @@ def target_probabilities(policy: Policy, belief: Belief) -> Callable[[Batch], ja
         A compiled function from a batch of n decisions among K arms to an array [n, K].
 
     Example:
-        >>> probabilities = target_probabilities(policy, belief)
-        >>> [probabilities(batch) for batch in batches(log)]
+        probabilities = target_probabilities(policy, policy.init(jax.random.key(0)))
+        for batch in batches(open_log(Path("log.parquet"))):
+            print(probabilities(batch))
     """
     return lambda batch: _probabilities(policy, belief, batch.shared, batch.own, batch.available)
 

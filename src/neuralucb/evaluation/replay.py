@@ -103,7 +103,10 @@ def replay(
             many that the propensities must be wrong.
 
     Example:
-        >>> replay(jax.random.key(0), policy, log, schedule=read_schedule("100")).estimate
+        log = open_log(Path("log.parquet"))
+        policy = build("lin-ucb", **shape_of(log))
+        replayed = replay(jax.random.key(0), policy, log, schedule=read_schedule("100"))
+        print(replayed.accepted, replayed.estimate.value)
     """
     check_level(level)
     part = Part(log, begin, end, True, skip_deterministic)
@@ -147,6 +150,10 @@ def with_replay(evaluation: Evaluation, replayed: Replay) -> Evaluation:
 
     Returns:
         The evaluation with one more estimate and one more note.
+
+    Example:
+        made = evaluate(log, policy, belief)
+        print(with_replay(made, replay(key, policy, log, schedule=read_schedule("100"))).notes)
     """
     note = (
         f"replay learned along the whole log, starting from nothing, and accepted {replayed.accepted} of "

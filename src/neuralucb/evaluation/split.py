@@ -59,8 +59,10 @@ def evaluate_after_training(
             decisions to train on or to value with.
 
     Example:
-        >>> policy = build("lin-ucb", **shape_of(log))
-        >>> evaluate_after_training(jax.random.key(0), policy, log, train=0.5).estimates
+        log = open_log(Path("log.parquet"))
+        policy = build("lin-ucb", **shape_of(log))
+        for estimate in evaluate_after_training(jax.random.key(0), policy, log, train=0.5).estimates:
+            print(estimate.method, estimate.value, estimate.low, estimate.high)
     """
     if not 0 <= train < 1:
         raise InputError(f"train must be at least 0 and below 1, got {train}: the rest of the log is for valuing.")
