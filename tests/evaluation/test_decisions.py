@@ -38,19 +38,19 @@ def test_a_deterministic_decision_is_not_divided_by(written, which):
 @pytest.mark.parametrize("written", DETERMINISTIC.values(), ids=DETERMINISTIC)
 def test_deterministic_decisions_are_left_out_and_counted_on_request(written):
     chunk = world(600, 0, missing=0.1)._replace(probabilities=None)
-    sure = np.arange(600) % 3 == 0
+    deterministic = np.arange(600) % 3 == 0
     seen = ~np.isnan(chunk.reward)
-    spoiled = in_memory(chunk._replace(propensity=np.where(sure, written, chunk.propensity)))
-    pure = in_memory(chunk._replace(reward=np.where(sure, np.nan, chunk.reward)))
+    spoiled = in_memory(chunk._replace(propensity=np.where(deterministic, written, chunk.propensity)))
+    pure = in_memory(chunk._replace(reward=np.where(deterministic, np.nan, chunk.reward)))
     made, expected_ = (evaluate(log, POLICY, (), skip_deterministic=True) for log in (spoiled, pure))
     assert made.estimates == expected_.estimates
-    assert (made.decisions, made.deterministic) == ((seen & ~sure).sum(), (seen & sure).sum())
+    assert (made.decisions, made.deterministic) == ((seen & ~deterministic).sum(), (seen & deterministic).sum())
     along, as_pure = (
         replay(jax.random.key(0), POLICY, log, schedule=read_schedule("50"), skip_deterministic=True)
         for log in (spoiled, pure)
     )
     assert along.estimate == as_pure.estimate
-    assert along.deterministic == (seen & sure).sum()
+    assert along.deterministic == (seen & deterministic).sum()
     with pytest.raises(
         ValueError, match="no decision to evaluate with in this part: 69 have no reward, 531 were deterministic"
     ):

@@ -33,6 +33,15 @@ ABREAST = 128
 """Decisions computed side by side: more would not fit the cache, and cost four times as much."""
 
 
+class _Totals(NamedTuple):
+    """Sums over all decisions of a part."""
+
+    sums: Sums
+    influence: reward_model.Influence | None
+    without_reward: int
+    deterministic: int
+
+
 def evaluate(
     log: Log,
     policy: Policy,
@@ -118,15 +127,6 @@ def target_probabilities(policy: Policy, belief: Belief) -> Callable[[Batch], ja
             print(probabilities(batch))
     """
     return lambda batch: _probabilities(policy, belief, batch.shared, batch.own, batch.available)
-
-
-class _Totals(NamedTuple):
-    """Sums over all decisions of a part."""
-
-    sums: Sums
-    influence: reward_model.Influence | None
-    without_reward: int
-    deterministic: int
 
 
 def _check(methods: Sequence[str], level: float, switch: float) -> None:

@@ -54,6 +54,21 @@ class Influence(NamedTuple):
         return cls(*(np.zeros((*shape, *each)) for each in last))
 
 
+class _Grams(NamedTuple):
+    """Σ s φφᵀ and Σ s φ r of each fold and group."""
+
+    products: np.ndarray
+    """[folds, groups, p, p]"""
+    sums: np.ndarray
+    """[folds, groups, p]"""
+
+    @classmethod
+    def nothing(cls, batch: Batch) -> "_Grams":
+        _, arms, own = batch.own.shape
+        groups, p = (1 if own else arms), 1 + batch.shared.shape[1] + own
+        return cls(np.zeros((FOLDS, groups, p, p)), np.zeros((FOLDS, groups, p)))
+
+
 def fit(parts: Iterable[Decisions]) -> Model | None:
     """For each fold the ridge regression on the other folds, in one pass; None without decisions."""
     grams = None
@@ -105,21 +120,6 @@ def model_error(model: Model, influence: Influence, method: str, sums: Sums) -> 
     along = np.einsum("gpq,gq->gp", model.inverse, direction)
     with_columns = np.einsum("gp,gpc->c", along, influence.joint)
     return ModelError(with_columns, float(np.einsum("gp,gpq,gq->", along, influence.noise, along)))
-
-
-class _Grams(NamedTuple):
-    """Σ s φφᵀ and Σ s φ r of each fold and group."""
-
-    products: np.ndarray
-    """[folds, groups, p, p]"""
-    sums: np.ndarray
-    """[folds, groups, p]"""
-
-    @classmethod
-    def nothing(cls, batch: Batch) -> "_Grams":
-        _, arms, own = batch.own.shape
-        groups, p = (1 if own else arms), 1 + batch.shared.shape[1] + own
-        return cls(np.zeros((FOLDS, groups, p, p)), np.zeros((FOLDS, groups, p)))
 
 
 def _gather(grams: _Grams, decisions: Decisions) -> None:
