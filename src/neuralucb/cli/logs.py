@@ -24,7 +24,7 @@ logs_app = typer.Typer(help="Logs of decisions: convert, check.", no_args_is_hel
 Source = Annotated[Path, typer.Argument(help="A log: .parquet, .dsjson (or .json, .jsonl), .npz, .csv; docs/logs.md.")]
 
 
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of networks and chances.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of networks and random choices.")]
 
 
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out what cannot be used, and count it.")]
@@ -80,52 +80,49 @@ def evaluate(
     log: Source,
     policies: Annotated[list[str], typer.Option("--policy", help="An algorithm: see `neuralucb list`. Repeatable.")],
     settings: Set = None,
-    train: Annotated[float, typer.Option(help="Share of the log, its beginning, to learn from before.")] = 0.5,
-    methods: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "all",
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    train: Annotated[float, typer.Option(help="Share of the log, from its beginning, to train on first.")] = 0.5,
+    methods: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     switch: Annotated[float, typer.Option(help="τ: the method `switch` leaves larger weights to the model.")] = 10.0,
-    schedule: Annotated[str, typer.Option(help="For replay: when to learn.")] = "10:100,100:1000,1000:10000,10000",
+    schedule: Annotated[str, typer.Option(help="When to learn in replay.")] = "10:100,100:1000,1000:10000,10000",
     seed: Seed = 0,
     skip_bad: SkipBad = False,
     folder: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """What policies would have earned on a log that another has made, with intervals and a diagnosis."""
-    from neuralucb.evaluation.records import METHODS
-    from neuralucb.logs import Skipped, open_log
-    from neuralucb.runtime.compile_cache import keep_compiled
+    """What policies would have earned, judged by the log of another, with intervals and a diagnosis."""
+    import jax
 
-    asked = tuple(METHODS) if methods == "all" else tuple(part.strip() for part in methods.split(",") if part.strip())
-    for method in asked:
-        if method not in METHODS:
-            raise InputError(f"--methods must be among {', '.join(METHODS)}, got {method!r}.")
-    if not asked:
-        raise InputError(f"--methods must be all or among {', '.join(METHODS)}, got none.")
-    if not 0 <= train < 1:
-        raise InputError(f"--train must be at least 0 and below 1, got {train}; what is left is evaluated.")
-    chosen = _settings_of(policies, read_set(settings))
+    from neuralucb.algorithms import build
+    from neuralucb.evaluation import evaluate_after_training
+    from neuralucb.logs import Skipped
+    from neuralucb.logs.batches import shape_of
+    from neuralucb.runtime.compile_cache import keep_compiled
+    from neuralucb.schedules import read_schedule
+
+    chosen, wanted, learns = _settings_of(policies, read_set(settings)), _methods(methods), read_schedule(schedule)
     where = Path("out") if folder is None and not as_json else folder
     skipped = Skipped() if skip_bad else None
-    given = open_log(log, skipped)
-    if skip_bad:  # --train is a share of what can be used, which only reading tells
-        given = given._replace(decisions=sum(len(chunk.line) for chunk in given.chunks()))
+    given = _open_counted(log, skipped)
     if where is not None:
         prepare_folder(where)
     keep_compiled()
-    options: dict[str, Any] = {
-        "train": train,
-        "methods": asked,
-        "level": level,
-        "switch": switch,
-        "schedule": schedule,
-        "seed": seed,
-        "skip_deterministic": skip_bad,
-    }
-    options["replay_may_fail"] = methods == "all"
     made = []
     for name, values in chosen.items():
         with err.status(f"{name} on {log}") if err.is_terminal and not as_json else nullcontext():
-            made.append(_evaluate(given, name, values, **options))
+            evaluation = evaluate_after_training(
+                jax.random.key(seed),
+                build(name, **shape_of(given), **values),
+                given,
+                name=name,
+                train=train,
+                methods=wanted,
+                level=level,
+                switch=switch,
+                schedule=learns,
+                skip_deterministic=skip_bad,
+            )
+        made.append(evaluation)
     if as_json:
         record = {"log": str(log), "level": level, "train": train, "skipped": skipped.count if skipped else 0}
         print(json.dumps(record | {"evaluations": [one.as_json() for one in made]}, allow_nan=False))
@@ -140,7 +137,7 @@ def train(
     settings: Set = None,
     seed: Seed = 0,
     floor: Annotated[
-        float, typer.Option(help="The model's share of decisions by chance, so that its log is useful.")
+        float, typer.Option(help="Share of the model's decisions made at random, so that its log is useful.")
     ] = 0,
     skip_bad: SkipBad = False,
 ) -> None:
@@ -161,54 +158,37 @@ def train(
         lesson = bandit.fit(given)
     _tell_skipped(skipped, log)
     if not lesson.promoted:
-        raise InputError(f"{policy} diverged on {log} and was not written; take a smaller step_size.")
+        raise InputError(f"{policy} diverged on {log} and was not saved; try a smaller step_size.")
     bandit.save(model)
     loss = "" if lesson.loss != lesson.loss else f", loss {lesson.loss:.4g}"
     out.print(f"{policy} learned from {lesson.observations} rewards{loss}: {model}", soft_wrap=True)
 
 
-def _evaluate(
-    log: "Log",
-    name: str,
-    settings: dict[str, Any],
-    *,
-    train: float,
-    methods: tuple[str, ...],
-    level: float,
-    switch: float,
-    schedule: str,
-    seed: int,
-    skip_deterministic: bool,
-    replay_may_fail: bool,
-) -> "Evaluation":
-    import jax
+def _methods(text: str) -> tuple[str, ...] | None:
+    """The methods named in --methods; None for all."""
+    from neuralucb.evaluation import METHODS
 
-    from neuralucb.algorithms import build
-    from neuralucb.evaluation import FROZEN, evaluate, replay, with_replay
-    from neuralucb.logs.batches import shape_of
-    from neuralucb.logs.warm_start import learn_from
-    from neuralucb.schedules import read_schedule
+    if text == "all":
+        return None
+    named = tuple(part.strip() for part in text.split(",") if part.strip())
+    for method in named:
+        if method not in METHODS:
+            raise InputError(f"--methods must be among {', '.join(METHODS)}, got {method!r}.")
+    if not named:
+        raise InputError(f"--methods must be all or among {', '.join(METHODS)}, got none.")
+    return named
 
-    key_learn, key_replay = jax.random.split(jax.random.key(seed))
-    policy = build(name, **shape_of(log), **settings)
-    begin = int(log.decisions * train)
-    belief = learn_from(key_learn, policy, log, end=begin).belief if begin else policy.init(key_learn)
-    frozen = tuple(method for method in methods if method in FROZEN)
-    common: dict[str, Any] = {"level": level, "skip_deterministic": skip_deterministic}
-    made = evaluate(log, policy, belief, name=name, methods=frozen, switch=switch, begin=begin, **common)
-    if "replay" not in methods:
-        return made
-    learns = read_schedule(schedule)
-    try:
-        return with_replay(made, replay(key_replay, policy, log, schedule=learns, **common))
-    except ValueError as problem:
-        if not replay_may_fail:
-            raise
-        return made._replace(notes=(*made.notes, f"no replay: {str(problem).rstrip('.')}"))
+
+def _open_counted(path: Path, skipped: "Skipped | None") -> "Log":
+    """The log; where decisions are skipped, with the number that is left, which only reading tells."""
+    from neuralucb.logs import open_log
+
+    log = open_log(path, skipped)
+    return log if skipped is None else log._replace(decisions=sum(len(chunk.line) for chunk in log.chunks()))
 
 
 def _settings_of(policies: Sequence[str], given: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """Each policy's share of the settings, checked; one that no policy has is refused."""
+    """The settings of each policy, checked; a setting that no policy has is refused."""
     from neuralucb.algorithms import find_algorithm
     from neuralucb.settings import read_settings
 
@@ -216,9 +196,9 @@ def _settings_of(policies: Sequence[str], given: dict[str, str]) -> dict[str, di
     for name in policies:
         algorithm = find_algorithm(name)
         if algorithm.sees_expected:
-            raise InputError(f"--policy {name} must be told expected rewards, which a log does not have.")
-        own = {setting.name for setting in algorithm.settings}
-        chosen[name] = {key: value for key, value in given.items() if key in own}
+            raise InputError(f"--policy {name} needs the expected rewards, which a log does not have.")
+        known = {setting.name for setting in algorithm.settings}
+        chosen[name] = {key: value for key, value in given.items() if key in known}
         read_settings(algorithm.settings, chosen[name], of=name)
     for key, value in given.items():
         if not any(key in values for values in chosen.values()):
@@ -229,24 +209,25 @@ def _settings_of(policies: Sequence[str], given: dict[str, str]) -> dict[str, di
 def _show(
     made: "Sequence[Evaluation]", where: Path | None, log: Path, train: float, level: float, *, quiet: bool
 ) -> None:
-    from neuralucb.display.evaluation import diagnosis, draw, markdown, terminal
+    from neuralucb.display.evaluation import diagnosis, draw, report, table
+    from neuralucb.display.tables import terminal_table
     from neuralucb.runtime.files import write_whole
 
-    title = f"reward a decision on {log.name}, {level:.0%} intervals; "
+    title = f"reward per decision on {log.name}, {level:.0%} intervals; "
     title += f"learned from the first {train:.0%}, valued on the rest"
     if any(estimate.method == "replay" for one in made for estimate in one.estimates):
         title += " (replay: learned along all of it)"
     if not quiet:
-        out.print(terminal(made, title=title))
+        out.print(terminal_table(table(made), title=title, left=2))
         for note in (note for one in made for note in diagnosis(one)):
             out.print(note, soft_wrap=True)
     if where is None:
         return
-    figure = where / f"evaluate-{log.stem}.png"
+    figure, page = where / f"evaluate-{log.stem}.png", where / f"evaluate-{log.stem}.md"
     draw(made, [figure], level=level)
-    text = markdown(made, title=title)
-    table = write_whole(where / f"evaluate-{log.stem}.md", lambda path: path.write_text(text, encoding="utf-8"))
-    (err if quiet else out).print(f"figure: {figure}\ntable:  {table}", soft_wrap=True)
+    text = report(made, title=title)
+    write_whole(page, lambda path: path.write_text(text, encoding="utf-8"))
+    (err if quiet else out).print(f"figure: {figure}\ntable:  {page}", soft_wrap=True)
 
 
 def _tell_skipped(skipped: "Skipped | None", path: Path) -> None:

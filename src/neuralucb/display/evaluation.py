@@ -1,4 +1,4 @@
-"""An evaluation for people: a table, Markdown, and a figure of the estimates beside what the log earned."""
+"""An evaluation for people: table, diagnosis, report, and a figure of the estimates over what the log earned."""
 
 import math
 from collections.abc import Sequence
@@ -6,36 +6,26 @@ from pathlib import Path
 from typing import Any
 
 from neuralucb.display.figures import new_figure, save, style_of, tidy
-from neuralucb.evaluation.records import METHODS, Estimate, Evaluation
+from neuralucb.display.tables import markdown_table
+from neuralucb.evaluation.estimators import METHODS
+from neuralucb.evaluation.records import Estimate, Evaluation
 
-__all__ = ["diagnosis", "draw", "markdown", "terminal"]
-
-HEAD = ("policy", "method", "value", "interval", "effective size")
-
-
-def terminal(evaluations: Sequence[Evaluation], *, title: str) -> Any:
-    """A rich table, one row an estimate; folded where the terminal is narrow, never cut."""
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0))
-    for name in HEAD:
-        table.add_column(name, justify="left" if name in HEAD[:2] else "right", overflow="fold")
-    for row in _rows(evaluations):
-        table.add_row(*row)
-    return table
+__all__ = ["diagnosis", "draw", "report", "table"]
 
 
-def markdown(evaluations: Sequence[Evaluation], *, title: str) -> str:
-    """The same as Markdown, with the diagnosis."""
-    lines = ["| " + " | ".join(row) + " |" for row in (HEAD, ["---"] * len(HEAD), *_rows(evaluations))]
-    notes = [f"- {note}" for evaluation in evaluations for note in diagnosis(evaluation)]
-    used = dict.fromkeys(one.method for evaluation in evaluations for one in evaluation.estimates)
-    notes += [f"- {method} trusts {METHODS[method]}." for method in used]
-    return "\n".join([f"{title}.", "", *lines, "", *notes]) + "\n"
+def table(evaluations: Sequence[Evaluation]) -> list[list[str]]:
+    """The rows of a table, the head first: what the log earned, then one row per policy and method."""
+    logged = evaluations[0].logged
+    digits = _digits(logged.error)
+    rows = [["policy", "method", "value", "interval", "effective size"]]
+    rows.append(["logged policy", "mean", *_figures(logged, digits)])
+    for evaluation in evaluations:
+        rows += [[evaluation.policy, one.method, *_figures(one, digits)] for one in evaluation.estimates]
+    return rows
 
 
 def diagnosis(evaluation: Evaluation) -> list[str]:
-    """What to know before trusting it, one sentence each."""
+    """What to know before trusting the estimates, one sentence each."""
     notes = []
     overlap = evaluation.overlap
     if overlap is not None:
@@ -48,18 +38,26 @@ def diagnosis(evaluation: Evaluation) -> list[str]:
     if evaluation.without_reward:
         notes.append(
             f"{evaluation.policy}: {evaluation.without_reward} decisions without a reward were left out; if "
-            "rewards are missing for a reason, every estimate is off."
+            "rewards are missing for a reason, every estimate is biased."
         )
     if evaluation.deterministic:
         notes.append(
-            f"{evaluation.policy}: {evaluation.deterministic} deterministic decisions were left out; every figure, the "
-            "log's own too, is about the others alone."
+            f"{evaluation.policy}: {evaluation.deterministic} deterministic decisions were left out; every number, "
+            "also what the log earned, is about the other decisions only."
         )
     return [*notes, *(f"{evaluation.policy}: {note}." for note in evaluation.notes)]
 
 
+def report(evaluations: Sequence[Evaluation], *, title: str) -> str:
+    """The table as Markdown, with the diagnosis and what each method trusts."""
+    notes = [note for evaluation in evaluations for note in diagnosis(evaluation)]
+    used = dict.fromkeys(one.method for evaluation in evaluations for one in evaluation.estimates)
+    notes += [f"{method} trusts {METHODS[method]}." for method in used]
+    return f"{title}.\n\n{markdown_table(table(evaluations))}\n" + "".join(f"- {note}\n" for note in notes)
+
+
 def draw(evaluations: Sequence[Evaluation], paths: Sequence[Path], *, level: float) -> None:
-    """One panel a policy, one line a method: its estimate and interval, over the band of what the log earned."""
+    """One panel per policy, one line per method: estimate and interval, over a band for what the log earned."""
     tallest = max(len(evaluation.estimates) for evaluation in evaluations)
     across = 2 if len(evaluations) == 4 else min(3, len(evaluations))
     figure, axes = new_figure(len(evaluations), across, width=4.4, height=1.5 + 0.42 * tallest, margin=0.6)
@@ -69,7 +67,7 @@ def draw(evaluations: Sequence[Evaluation], paths: Sequence[Path], *, level: flo
     for place, axis in enumerate(axes):
         axis.set_xlim(low, high)
         axis.tick_params(labelleft=place % across == 0)
-        axis.set_xlabel(f"reward a decision, {level:.0%} interval")
+        axis.set_xlabel(f"reward per decision, {level:.0%} interval")
     axes[0].legend(frameon=False, fontsize=9, loc="best")
     save(figure, paths)
 
@@ -89,17 +87,8 @@ def _panel(axis: Any, evaluation: Evaluation) -> None:
     tidy(axis)
 
 
-def _rows(evaluations: Sequence[Evaluation]) -> list[list[str]]:
-    logged = evaluations[0].logged
-    digits = _digits(logged.error)
-    rows = [["the log's own", "mean", *_figures(logged, digits)]]
-    for evaluation in evaluations:
-        rows += [[evaluation.policy, one.method, *_figures(one, digits)] for one in evaluation.estimates]
-    return rows
-
-
 def _digits(error: float) -> int:
-    """Decimals that show an error to three digits: rates of clicks need more than revenues."""
+    """Decimals that show an error to three digits: click rates need more than revenues."""
     return min(max(2 - math.floor(math.log10(error)), 0), 12) if error > 0 else 4
 
 

@@ -1,9 +1,10 @@
-"""Off-policy evaluation: what would a policy have earned on a log that another has made?"""
+"""Off-policy evaluation: what would a policy have earned, judged by the log of another?"""
 
-from neuralucb.evaluation.estimators import Rounds, Sums, add, estimates_of, logged_of, overlap_of
-from neuralucb.evaluation.off_policy import FROZEN, evaluate, target_probabilities
-from neuralucb.evaluation.records import METHODS, Estimate, Evaluation, Overlap
+from neuralucb.evaluation.estimators import FROZEN, METHODS, Rounds, Sums, add, estimates_of, logged_of, overlap_of
+from neuralucb.evaluation.off_policy import evaluate, target_probabilities
+from neuralucb.evaluation.records import Estimate, Evaluation, Overlap
 from neuralucb.evaluation.replay import Replay, replay, with_replay
+from neuralucb.evaluation.split import evaluate_after_training
 
 __all__ = [
     "FROZEN",
@@ -17,6 +18,7 @@ __all__ = [
     "add",
     "estimates_of",
     "evaluate",
+    "evaluate_after_training",
     "logged_of",
     "overlap_of",
     "replay",

@@ -1,30 +1,91 @@
-"""Off-policy estimators as sums over decisions: batch by batch, in constant memory.
+"""Off-policy estimators of a policy's value as sums over decisions: batch by batch, in constant memory.
 
-direct         Σ_a π(a) r̂(a)
-ips            w r,  w = π(a)/p                                    (Horvitz & Thompson 1952)
-snips          Σ w r / Σ w                                         (Swaminathan & Joachims 2015)
-doubly-robust  Σ_a π(a) r̂(a) + w (r - r̂(a))                        (Dudík, Langford & Li 2011)
-switch         the same, but w counts as 0 where it is above τ     (Wang, Agarwal & Dudík 2017)
+With w = π(a)/p, each is the mean of Σ_a π(a) r̂(a) + k (r - r̂(a)), where r̂ is 0 without a reward model. They differ
+in k, the weight of the reward that was seen, and in what the sum is divided by. A new one is a row of ESTIMATORS and
+a function for its k.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from neuralucb.evaluation.records import Estimate, Overlap, with_interval
 
-__all__ = ["Rounds", "Sums", "add", "estimates_of", "logged_of", "overlap_of"]
+__all__ = [
+    "COLUMNS",
+    "ESTIMATORS",
+    "FROZEN",
+    "METHODS",
+    "Estimator",
+    "ModelError",
+    "Rounds",
+    "Sums",
+    "Terms",
+    "add",
+    "estimates_of",
+    "logged_of",
+    "overlap_of",
+    "terms_of",
+    "total",
+]
 
 TINY = 0.01
 """A propensity below this gives weights above 100."""
 HEAVY = 10
-"""Below this no weight carries an estimate, however small the propensities of many arms must be."""
+"""A weight up to this dominates no estimate, however small the propensities of many arms must be."""
 FEW = 50
-"""Below this effective size, a mean of heavy weights is not yet normal, and its interval is too narrow."""
+"""Below this effective size, a mean with heavy weights is not yet normal, and its interval is too narrow."""
 LEAST = 2
-"""Below this effective size nothing is known about the error: one decision, or none that agrees, does not vary."""
-COLUMNS = ("reward", "ips", "weight", "direct", "doubly-robust", "switch")
+"""Below this effective size the error is unknown: with one decision, or none that agrees, nothing varies."""
+
+
+class Estimator(NamedTuple):
+    """One way to estimate the value of a policy that does not learn on the way."""
+
+    trusts: str
+    """what must be right for the estimate to be right"""
+    weight: Callable[[np.ndarray, float], np.ndarray]
+    """k from w [n] and the threshold τ of `switch`"""
+    needs_model: bool
+    divides: bool = True
+    """whether k divides by a propensity"""
+    per: str = "decision"
+    """what the sum is divided by: the number of decisions, or the sum of w (`weight`)"""
+
+
+def _no_weight(w: np.ndarray, switch: float) -> np.ndarray:
+    return np.zeros_like(w)
+
+
+def _full_weight(w: np.ndarray, switch: float) -> np.ndarray:
+    return w
+
+
+def _small_weights(w: np.ndarray, switch: float) -> np.ndarray:
+    return np.where(w <= switch, w, 0.0)
+
+
+ESTIMATORS = {
+    "direct": Estimator("the reward model alone", _no_weight, needs_model=True, divides=False),
+    # Horvitz & Thompson 1952
+    "ips": Estimator("the logged propensities alone", _full_weight, needs_model=False),
+    # Swaminathan & Joachims 2015
+    "snips": Estimator("the propensities, up to a factor", _full_weight, needs_model=False, per="weight"),
+    # Dudík, Langford & Li 2011
+    "doubly-robust": Estimator("the propensities or the model", _full_weight, needs_model=True),
+    # Wang, Agarwal & Dudík 2017
+    "switch": Estimator("the propensities, and the model where weights are large", _small_weights, needs_model=True),
+}
+
+FROZEN = tuple(ESTIMATORS)
+"""The methods for a frozen policy, one that does not learn on the way."""
+METHODS = {name: one.trusts for name, one in ESTIMATORS.items()} | {
+    "replay": "the propensities; the policy learns along the log"
+}
+"""All methods, and what each trusts."""
+COLUMNS = ("decision", "weight", "reward", *ESTIMATORS)
+"""What is summed over decisions: 1, w, r, and the value of a decision by each estimator."""
 
 
 class Rounds(NamedTuple):
@@ -39,117 +100,196 @@ class Rounds(NamedTuple):
     target: np.ndarray
     """[n, K] π, the probabilities of the policy that is evaluated"""
     predicted: np.ndarray
-    """[n, K] r̂, what a model expects; zeros if there is none"""
+    """[n, K] r̂, the rewards that a model expects; zeros without a model"""
     stands_for: np.ndarray
-    """[n] decisions that each stands for; ones unless the log was thinned"""
+    """[n] s, how many decisions each stands for; ones unless the log was thinned"""
+
+
+class Terms(NamedTuple):
+    """What each decision contributes to each sum."""
+
+    values: np.ndarray
+    """[n, columns] v, one column for each of COLUMNS"""
+    weights: np.ndarray
+    """[n, estimators] k, one column for each of ESTIMATORS"""
 
 
 class Sums(NamedTuple):
-    """All that the estimators need to know, as sums with weights s: Σs, Σs², Σs v, Σs² v, Σs² v vᵀ over COLUMNS."""
+    """Everything that the estimators need to know of the decisions, as sums over COLUMNS."""
 
     decisions: int
-    s: float
-    squares: float
     first: np.ndarray
-    weighted: np.ndarray
+    """[columns] Σ s v"""
     second: np.ndarray
+    """[columns, columns] Σ s² v vᵀ"""
     largest: float
+    """the largest w"""
     tiny: float
+    """Σ s of the decisions with a propensity below TINY"""
 
     @classmethod
     def nothing(cls) -> "Sums":
         """Before the first decision."""
         k = len(COLUMNS)
-        return cls(0, 0.0, 0.0, np.zeros(k), np.zeros(k), np.zeros((k, k)), 0.0, 0.0)
+        return cls(0, np.zeros(k), np.zeros((k, k)), 0.0, 0.0)
+
+
+class ModelError(NamedTuple):
+    """How the errors of the reward model's coefficients enter an estimate: decision i adds u_i to it."""
+
+    with_columns: np.ndarray
+    """[columns] Σ s v u, how they vary together with what is summed"""
+    variance: float
+    """Σ u²"""
 
 
 def add(sums: Sums, rounds: Rounds, *, switch: float) -> Sums:
-    """The sums with more decisions in them."""
-    rows = np.arange(len(rounds.arm))
-    chosen = rounds.target[rows, rounds.arm]
-    w = chosen / rounds.propensity
-    direct = (rounds.target * rounds.predicted).sum(axis=1)
-    residual = rounds.reward - rounds.predicted[rows, rounds.arm]
-    kept = np.where(w <= switch, w, 0.0)
-    values = np.stack(
-        [rounds.reward, w * rounds.reward, w, direct, direct + w * residual, direct + kept * residual], axis=1
-    ).astype(np.float64)
-    s = rounds.stands_for
-    heavy = values * (s**2)[:, None]
+    """Add decisions to the sums.
+
+    Args:
+        sums: The sums so far; `Sums.nothing()` at first.
+        rounds: The decisions to add.
+        switch: τ, the weight above which the method `switch` relies on the model.
+
+    Returns:
+        The new sums; the old ones are unchanged.
+
+    Example:
+        >>> import numpy as np
+        >>> one = np.ones(1)
+        >>> rounds = Rounds(one, 0.5 * one, np.asarray([0]), np.asarray([[1.0, 0.0]]), np.zeros((1, 2)), one)
+        >>> add(Sums.nothing(), rounds, switch=10).decisions
+        1
+    """
+    values, s = terms_of(rounds, switch=switch).values, rounds.stands_for
     return Sums(
-        sums.decisions + len(rows),
-        sums.s + float(s.sum()),
-        sums.squares + float((s**2).sum()),
+        sums.decisions + len(s),
         sums.first + s @ values,
-        sums.weighted + heavy.sum(axis=0),
-        sums.second + heavy.T @ values,
-        max(sums.largest, float(w.max(initial=0.0))),
+        sums.second + (values * (s**2)[:, None]).T @ values,
+        max(sums.largest, float(values[:, COLUMNS.index("weight")].max(initial=0.0))),
         sums.tiny + float(s[rounds.propensity < TINY].sum()),
     )
 
 
-def logged_of(sums: Sums, *, level: float) -> Estimate:
-    """What the logged policy itself earned a decision."""
-    (value, error), size = _mean(sums, "reward"), _size(sums)
-    return with_interval("logged", value, _known(error, size), size, level=level)
+def terms_of(rounds: Rounds, *, switch: float) -> Terms:
+    """What each decision contributes, by every estimator; `switch` is τ."""
+    rows = np.arange(len(rounds.arm))
+    w = rounds.target[rows, rounds.arm] / rounds.propensity
+    direct = (rounds.target * rounds.predicted).sum(axis=1)
+    residual = rounds.reward - rounds.predicted[rows, rounds.arm]
+    weights = [one.weight(w, switch) for one in ESTIMATORS.values()]
+    values = [
+        direct + k * residual if one.needs_model else k * rounds.reward
+        for one, k in zip(ESTIMATORS.values(), weights, strict=True)
+    ]
+    columns = [np.ones(len(rows)), w, rounds.reward, *values]
+    return Terms(np.stack(columns, axis=1).astype(np.float64), np.stack(weights, axis=1).astype(np.float64))
 
 
 def estimates_of(
-    sums: Sums, methods: tuple[str, ...], *, level: float, model_variance: Mapping[str, float] | None = None
+    sums: Sums, methods: tuple[str, ...], *, level: float, model_errors: Mapping[str, ModelError] | None = None
 ) -> list[Estimate]:
-    """The estimates asked for. `model_variance`: how uncertain the model leaves the value, by method."""
+    """The estimates by the given methods, each with its interval.
+
+    Args:
+        sums: The sums over all decisions.
+        methods: Names from ESTIMATORS.
+        level: The level of the intervals, such as 0.95.
+        model_errors: How the errors of the reward model enter each estimate that uses it. Without, the model counts
+            as exact, and the intervals are too narrow.
+
+    Returns:
+        One estimate per method, in the same order.
+
+    Raises:
+        InputError: `level` is not between 0 and 1.
+
+    Example:
+        ips, snips = estimates_of(sums, ("ips", "snips"), level=0.95)
+    """
     made = []
     for method in methods:
-        if method == "snips":
-            value, error = _ratio(sums)
-        else:
-            value, error = _mean(sums, method)
-        error = float(np.hypot(error, np.sqrt((model_variance or {}).get(method, 0.0))))
-        effective = _size(sums) if method == "direct" else _effective(sums)
+        value, error = _ratio(sums, method, ESTIMATORS[method].per, (model_errors or {}).get(method))
+        effective = _effective(sums) if ESTIMATORS[method].divides else _size(sums)
         made.append(with_interval(method, value, _known(error, effective), effective, level=level))
     return made
 
 
+def logged_of(sums: Sums, *, level: float) -> Estimate:
+    """The reward per decision of the policy that logged.
+
+    Args:
+        sums: The sums over all decisions.
+        level: The level of the interval, such as 0.95.
+
+    Returns:
+        The mean of the logged rewards, with its interval.
+
+    Raises:
+        InputError: `level` is not between 0 and 1.
+
+    Example:
+        print(logged_of(sums, level=0.95).value)
+    """
+    (value, error), size = _ratio(sums, "reward", "decision"), _size(sums)
+    return with_interval("logged", value, _known(error, size), size, level=level)
+
+
 def overlap_of(sums: Sums) -> Overlap:
-    """The diagnosis."""
-    mean, error = _mean(sums, "weight")
+    """Diagnose how much of what the policy would do is in the log.
+
+    Args:
+        sums: The sums over all decisions.
+
+    Returns:
+        The weights in numbers, and in words what is wrong with them.
+
+    Example:
+        print(overlap_of(sums).words or "nothing is wrong")
+    """
+    mean, error = _ratio(sums, "weight", "decision")
     effective = _effective(sums)
     error = _known(error, effective)
-    share, tiny = effective / max(_size(sums), 1), sums.tiny / sums.s
+    share, tiny = effective / max(_size(sums), 1), sums.tiny / total(sums, "decision")
     words = []
     if abs(mean - 1) > 4 * error + 1e-6:
         words.append(
-            f"weights average {mean:.3g} ± {error:.2g}, and must average 1: the propensities are wrong, or the policy "
+            f"weights average {mean:.3g} ± {error:.2g} but must average 1: the propensities are wrong, or the policy "
             "takes arms that the log never took"
         )
     if share < 0.1 or effective < FEW:
         words.append(
-            f"{'little overlap' if share < 0.1 else 'few decisions'}: {sums.decisions} decisions tell as much as "
-            f"{effective:.0f} of the policy's own"
-            + (", too few for its intervals" if effective < FEW else "")
-            + ("; the log has hardly taken the policy's arms" if effective < LEAST and share < 0.1 else "")
+            f"{'little overlap' if share < 0.1 else 'few decisions'}: the {sums.decisions} logged decisions tell as "
+            f"much as {effective:.0f} decisions by the policy itself"
+            + (", too few for reliable intervals" if effective < FEW else "")
+            + ("; the log hardly ever took the policy's arms" if effective < LEAST and share < 0.1 else "")
         )
     if tiny > 0.01 and sums.largest > HEAVY:
-        words.append(f"{tiny:.1%} of the propensities are below {TINY}: a few decisions carry the estimate")
+        words.append(f"{tiny:.1%} of the propensities are below {TINY}: a few decisions dominate the estimate")
     return Overlap(sums.largest, share, mean, error, tiny, tuple(words))
 
 
-def _mean(sums: Sums, column: str) -> tuple[float, float]:
-    """Σs v/Σs and its standard error, sqrt(Σs²(v - mean)²)/Σs."""
-    at = COLUMNS.index(column)
-    mean = sums.first[at] / sums.s
-    squares = sums.second[at, at] - 2 * mean * sums.weighted[at] + mean**2 * sums.squares
-    return float(mean), float(np.sqrt(max(squares, 0.0)) / sums.s)
+def total(sums: Sums, column: str) -> float:
+    """Σ s v of a column."""
+    return float(sums.first[COLUMNS.index(column)])
 
 
-def _ratio(sums: Sums) -> tuple[float, float]:
-    """Σs w r/Σs w, and its standard error by the delta method, sqrt(Σs² w²(r - ratio)²)/Σs w."""
-    top, bottom = COLUMNS.index("ips"), COLUMNS.index("weight")
-    if sums.first[bottom] <= 0:
+def _ratio(sums: Sums, top: str, bottom: str, model_error: ModelError | None = None) -> tuple[float, float]:
+    """Σ s v/Σ s b for the columns v and b, and its standard error by the delta method.
+
+    Decision i moves the ratio by s (v - ratio b)/Σ s b, and by u through the model's coefficients. Both come from the
+    same rewards, so they are added before they are squared.
+    """
+    t, b = COLUMNS.index(top), COLUMNS.index(bottom)
+    if not sums.first[b] > 0:
         return float("nan"), float("nan")
-    ratio = sums.first[top] / sums.first[bottom]
-    squares = sums.second[top, top] - 2 * ratio * sums.second[top, bottom] + ratio**2 * sums.second[bottom, bottom]
-    return float(ratio), float(np.sqrt(max(squares, 0.0)) / sums.first[bottom])
+    ratio = sums.first[t] / sums.first[b]
+    squares = sums.second[t, t] - 2 * ratio * sums.second[t, b] + ratio**2 * sums.second[b, b]
+    variance = squares / sums.first[b] ** 2
+    if model_error is not None:
+        together = model_error.with_columns[t] - ratio * model_error.with_columns[b]
+        variance += 2 * together / sums.first[b] + model_error.variance
+    return float(ratio), float(np.sqrt(max(variance, 0.0)))
 
 
 def _known(error: float, effective: float) -> float:
@@ -157,10 +297,12 @@ def _known(error: float, effective: float) -> float:
 
 
 def _effective(sums: Sums) -> float:
+    """(Σ s w)²/Σ s² w²."""
     at = COLUMNS.index("weight")
     return float(sums.first[at] ** 2 / sums.second[at, at]) if sums.second[at, at] > 0 else 0.0
 
 
 def _size(sums: Sums) -> float:
-    """(Σs)²/Σs²: the decisions, or fewer where some stand for many."""
-    return sums.s**2 / sums.squares
+    """(Σ s)²/Σ s²: the number of decisions, or fewer where some stand for many."""
+    at = COLUMNS.index("decision")
+    return float(sums.first[at] ** 2 / sums.second[at, at])

@@ -1,4 +1,4 @@
-"""What an evaluation says: an estimate with its interval, and whether the log can bear it."""
+"""The records of an evaluation: estimates with intervals, and how far the log supports them."""
 
 import math
 from statistics import NormalDist
@@ -6,34 +6,21 @@ from typing import Any, NamedTuple
 
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["DIVIDES", "METHODS", "Estimate", "Evaluation", "Overlap", "with_interval"]
-
-METHODS = {
-    "direct": "the reward model alone",
-    "ips": "the logged propensities alone",
-    "snips": "the propensities, up to a factor",
-    "doubly-robust": "the propensities or the model",
-    "switch": "the propensities, and the model where weights are large",
-    "replay": "the propensities; it learns along the log",
-}
-"""The estimators, and what each trusts."""
-
-DIVIDES = ("ips", "snips", "doubly-robust", "switch", "replay")
-"""Those that divide by a propensity."""
+__all__ = ["Estimate", "Evaluation", "Overlap", "check_level", "with_interval"]
 
 
 class Estimate(NamedTuple):
-    """The value of a policy, reward a decision, by one method."""
+    """The value of a policy, in reward per decision, by one method."""
 
     method: str
     value: float
     error: float
-    """standard error; NaN, and with it the interval, where too few decisions count to know"""
+    """standard error; NaN, and the interval too, where too few decisions count to know it"""
     low: float
     high: float
-    """the interval at the level asked for: normal, around the value"""
+    """the interval at the given level: normal, around the value"""
     effective: float
-    """effective sample size: as many decisions of the policy itself would tell about as much"""
+    """effective sample size: how many decisions by the policy itself would tell about as much"""
 
 
 class Overlap(NamedTuple):
@@ -44,33 +31,33 @@ class Overlap(NamedTuple):
     effective_share: float
     """(Σw)²/(n Σw²): 1 where the policy is the logged one"""
     mean_weight: float
-    """1, but for chance, if the propensities are true and the log has every arm the policy takes"""
+    """1, up to chance, if the propensities are right and the log has every arm that the policy takes"""
     mean_weight_error: float
     tiny: float
     """share of decisions with a propensity below 0.01"""
     words: tuple[str, ...]
-    """the diagnosis; empty if nothing is amiss"""
+    """the diagnosis; empty if nothing is wrong"""
 
 
 class Evaluation(NamedTuple):
-    """One policy on one log."""
+    """The value of one policy, estimated from one log."""
 
     policy: str
     decisions: int
     without_reward: int
     """left out: no reward was seen"""
     deterministic: int
-    """left out, where that was asked for: they had a reward, but no chance in them"""
+    """left out with `skip_deterministic`: they have a reward, but the choice was deterministic"""
     logged: Estimate
     """what the log itself earned"""
     estimates: tuple[Estimate, ...]
     overlap: Overlap | None
-    """None where nothing was divided by a propensity"""
+    """None if no method divides by propensities"""
     notes: tuple[str, ...] = ()
-    """what else to know: what replay covers, or why it is not there"""
+    """what else to know: what replay covers, or why it was not possible"""
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """As plain values that JSON knows; numbers that are not finite become None."""
         return {
             "policy": self.policy,
             "decisions": self.decisions,
@@ -85,10 +72,15 @@ class Evaluation(NamedTuple):
 
 def with_interval(method: str, value: float, error: float, effective: float, *, level: float) -> Estimate:
     """An estimate with its normal interval."""
-    if not 0 < level < 1:
-        raise InputError(f"level must be above 0 and below 1, got {level}; 0.95 is usual.")
+    check_level(level)
     reach = NormalDist().inv_cdf((1 + level) / 2) * error
     return Estimate(method, value, error, value - reach, value + reach, effective)
+
+
+def check_level(level: float) -> None:
+    """Refuse a level that is not between 0 and 1."""
+    if not 0 < level < 1:
+        raise InputError(f"level must be above 0 and below 1, got {level}; 0.95 is common.")
 
 
 def _plain(record: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
-"""Replay: a policy that learns along the log, from the decisions where it would have done the same (Li et al. 2011)."""
+"""Replay: a policy that learns along the log, from the decisions where it takes the logged arm (Li et al. 2011)."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax, random
 
-from neuralucb.evaluation.off_policy import Usable, propensities, usable
-from neuralucb.evaluation.records import Estimate, Evaluation, with_interval
+from neuralucb.evaluation.decisions import Decisions, Part, decisions_of, propensities
+from neuralucb.evaluation.records import Estimate, Evaluation, check_level, with_interval
 from neuralucb.history import History, append, empty
-from neuralucb.logs.batches import Batch, batches, contexts_of, one_context
+from neuralucb.logs.batches import contexts_of, one_context
 from neuralucb.logs.formats import Log
 from neuralucb.policy import Belief, Policy
 from neuralucb.runtime.errors import InputError
@@ -23,16 +22,29 @@ __all__ = ["Replay", "replay", "with_replay"]
 
 
 class Replay(NamedTuple):
-    """What came of it: the estimate, and how much of the log was used."""
+    """The estimate by replay, and how much of the log it used."""
 
     estimate: Estimate
     accepted: int
     decisions: int
     """with a reward, in the part of the log that was replayed"""
     deterministic: int
-    """left out, where that was asked for: they had a reward, but no chance in them"""
+    """left out with `skip_deterministic`: they have a reward, but the choice was deterministic"""
     belief: Belief
     """what the policy believes at the end"""
+
+
+class _Survey(NamedTuple):
+    """What must be known of a log before it is replayed."""
+
+    lowest: float
+    """the smallest p/s"""
+    decisions: int
+    stand_for: float
+    """how many decisions those in use stand for"""
+    deterministic: int
+    context: Any
+    """the shapes and types of one context"""
 
 
 class _State(NamedTuple):
@@ -67,58 +79,95 @@ def replay(
     end: int | None = None,
     skip_deterministic: bool = False,
 ) -> Replay:
-    """The reward a decision of the policy while it learns: decisions count where it agrees with the log.
+    """Estimate the reward per decision of a policy while it learns, from the decisions where it takes the logged arm.
 
     Li et al. need arms logged uniformly. Where they were not, a decision that agrees is accepted with probability
-    c s/p, s the decisions that it stands for and c the smallest p/s (Dudík et al. 2012), so that every decision has
-    the same chance c to be accepted for each it stands for, whatever the policy: unbiased, and costly where c is small.
+    c s/p, s the decisions that it stands for and c the smallest p/s (Dudík et al. 2012). Every decision then has the
+    same chance c to be accepted for each it stands for, whatever the policy: unbiased, but costly where c is small.
 
-    skip_deterministic  leave decisions without chance out, instead of refusing the log
+    Args:
+        key: Randomness of the policy's start, choices and training, and of what is accepted.
+        policy: The policy to value; it starts knowing nothing.
+        log: The log of another policy.
+        schedule: When the policy learns, in accepted decisions.
+        level: The level of the interval.
+        begin: The first decision to use, counted from 0.
+        end: The first decision to leave out; None for none.
+        skip_deterministic: Leave deterministic decisions out, instead of refusing the log.
+
+    Returns:
+        The estimate, how many decisions were accepted, and what the policy believes at the end.
+
+    Raises:
+        InputError: `level` is out of range, a decision is deterministic, fewer than two decisions are accepted, or so
+            many that the propensities must be wrong.
+
+    Example:
+        log = open_log(Path("log.parquet"))
+        policy = build("lin-ucb", **shape_of(log))
+        replayed = replay(jax.random.key(0), policy, log, schedule=read_schedule("100"))
+        print(replayed.accepted, replayed.estimate.value)
     """
-    which = partial(usable, log, divides=True, skip_deterministic=skip_deterministic)
+    check_level(level)
+    part = Part(log, begin, end, True, skip_deterministic)
     key_init, key_rounds = random.split(key)
-    lowest, decisions, stand_for, sure, one = _survey(log, begin, end, which)
+    survey = _survey(part)
+    expected = survey.stand_for * survey.lowest
     # six standard deviations above what is expected: a log with true propensities does not get there
-    capacity = int(stand_for * lowest + 6 * np.sqrt(stand_for * lowest) + 10)
+    capacity = int(expected + 6 * np.sqrt(expected) + 10)
     learns = np.zeros(capacity + 1, dtype=bool)
     learns[learning_rounds(schedule, rounds=capacity)] = True
-    belief = policy.init(key_init)
-    room = empty(jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), one), capacity=capacity + 1)
+    history = empty(survey.context, capacity=capacity + 1)
     zero: Any = np.zeros((), np.float64)
-    state = _State(belief, room.contexts, room.rewards, jnp.int32(0), zero, zero)
-    for number, batch in enumerate(batches(log, begin=begin, end=end)):
+    state = _State(policy.init(key_init), history.contexts, history.rewards, jnp.int32(0), zero, zero)
+    for number, decisions in enumerate(decisions_of(part)):
         key_batch = random.fold_in(key_rounds, number)
-        state = _walk(policy, key_batch, state, np.float32(lowest), learns, _rows(batch, which(batch).use))
+        state = _walk(policy, key_batch, state, np.float32(survey.lowest), learns, _rows(decisions))
     count = int(state.accepted)
     if count == capacity:
         raise InputError(
-            f"{log.path}: replay accepted more than its propensities allow, {stand_for * lowest:.0f} of {decisions} "
-            "decisions: they are wrong; write what the policy that logged really had."
+            f"{log.path}: replay accepted more than its propensities allow, {expected:.0f} of {survey.decisions} "
+            "decisions: they are wrong; log the probabilities that the policy really had."
         )
     if count < 2:
         raise InputError(
-            f"{log.path}: replay accepted {count} of {decisions} decisions, too few for an estimate; the smallest "
-            f"propensity over weight is {lowest:g}, and every decision is accepted with that probability."
+            f"{log.path}: replay accepted {count} of {survey.decisions} decisions, too few for an estimate; the "
+            f"smallest propensity over weight is {survey.lowest:g}, and every decision is accepted with that "
+            "probability."
         )
     mean = float(state.total) / count
     error = float(np.sqrt(max(float(state.squares) / count - mean**2, 0.0) / (count - 1)))
-    return Replay(with_interval("replay", mean, error, count, level=level), count, decisions, sure, state.belief)
+    estimate = with_interval("replay", mean, error, count, level=level)
+    return Replay(estimate, count, survey.decisions, survey.deterministic, state.belief)
 
 
-def with_replay(made: Evaluation, along: Replay) -> Evaluation:
-    """The evaluation with what replay says, and what that is about: not what the other methods are."""
+def with_replay(evaluation: Evaluation, replayed: Replay) -> Evaluation:
+    """Add the estimate by replay to an evaluation, with a note, since it is about a policy that learns.
+
+    Args:
+        evaluation: The estimates for the frozen policy.
+        replayed: What `replay` returned for the same policy and log.
+
+    Returns:
+        The evaluation with one more estimate and one more note.
+
+    Example:
+        made = evaluate(log, policy, belief)
+        print(with_replay(made, replay(key, policy, log, schedule=read_schedule("100"))).notes)
+    """
     note = (
-        f"replay learned along the whole log from nothing, and accepted {along.accepted} of {along.decisions} decisions"
+        f"replay learned along the whole log, starting from nothing, and accepted {replayed.accepted} of "
+        f"{replayed.decisions} decisions"
     )
-    if along.deterministic:
-        note += f"; {along.deterministic} deterministic ones were left out"
-    return made._replace(estimates=(*made.estimates, along.estimate), notes=(*made.notes, note))
+    if replayed.deterministic:
+        note += f"; {replayed.deterministic} deterministic decisions were left out"
+    return evaluation._replace(estimates=(*evaluation.estimates, replayed.estimate), notes=(*evaluation.notes, note))
 
 
 @exact
 @partial(jax.jit, static_argnums=0)
 def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, learns: jax.Array, rows: _Rows) -> _State:
-    """One batch, decision by decision."""
+    """Walk through one batch, decision by decision."""
 
     def one(state: _State, at: tuple[jax.Array, _Rows]) -> tuple[_State, None]:
         key_row, row = at
@@ -146,30 +195,32 @@ def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, lear
     return lax.scan(one, state, (random.split(key, len(rows.arm)), rows))[0]
 
 
-def _survey(
-    log: Log, begin: int, end: int | None, which: Callable[[Batch], Usable]
-) -> tuple[float, int, float, int, Any]:
-    """The smallest p/s, the decisions used, how many they stand for, the deterministic ones left out, one context."""
-    lowest, decisions, stand_for, one, unseen, sure = np.inf, 0, 0.0, None, 0, 0
-    for batch in batches(log, begin=begin, end=end):
-        use, *left = which(batch)
-        unseen, sure = unseen + left[0], sure + left[1]
-        lowest = min(lowest, _ratio(batch, use).min(initial=np.inf))
-        decisions, stand_for = decisions + int(use.sum()), stand_for + float(batch.weight[use].sum())
-        one = jax.eval_shape(one_context, batch.shared[0], batch.own[0], batch.arm[0]) if one is None else one
-    if not decisions:
+def _survey(part: Part) -> _Survey:
+    """A first pass: everything that must be known before the walk."""
+    lowest, used, stand_for, context, without_reward, deterministic = np.inf, 0, 0.0, None, 0, 0
+    for decisions in decisions_of(part):
+        batch, use = decisions.batch, decisions.use
+        without_reward += decisions.without_reward
+        deterministic += decisions.deterministic
+        lowest = min(lowest, _ratios(decisions).min(initial=np.inf))
+        used, stand_for = used + int(use.sum()), stand_for + float(batch.weight[use].sum())
+        if context is None:
+            context = jax.eval_shape(one_context, batch.shared[0], batch.own[0], batch.arm[0])
+    if not used:
         raise InputError(
-            f"{log.path} has no decision to replay in this part: {unseen} have no reward, {sure} had no chance."
+            f"{part.log.path} has no decision to replay in this part: {without_reward} have no reward, "
+            f"{deterministic} were deterministic."
         )
-    return float(lowest), decisions, stand_for, sure, one
+    return _Survey(float(lowest), used, stand_for, deterministic, context)
 
 
-def _ratio(batch: Batch, use: np.ndarray) -> np.ndarray:
-    """p/s of the decisions used."""
-    return propensities(batch)[use] / batch.weight[use]
+def _ratios(decisions: Decisions) -> np.ndarray:
+    """p/s of the decisions in use."""
+    return propensities(decisions.batch)[decisions.use] / decisions.batch.weight[decisions.use]
 
 
-def _rows(batch: Batch, use: np.ndarray) -> _Rows:
+def _rows(decisions: Decisions) -> _Rows:
+    batch, use = decisions.batch, decisions.use
     reward, ratios = np.zeros(len(use), np.float32), np.ones(len(use), np.float32)
-    reward[use], ratios[use] = batch.reward[use], _ratio(batch, use)
+    reward[use], ratios[use] = batch.reward[use], _ratios(decisions)
     return _Rows._make((batch.shared, batch.own, batch.available, batch.arm, reward, ratios, use))

@@ -1,0 +1,97 @@
+"""One log, split in two: a policy is trained on the first share and valued on the rest."""
+
+from collections.abc import Sequence
+
+import jax
+from jax import random
+
+from neuralucb.evaluation.estimators import FROZEN, METHODS
+from neuralucb.evaluation.off_policy import evaluate
+from neuralucb.evaluation.records import Evaluation
+from neuralucb.evaluation.replay import replay, with_replay
+from neuralucb.logs.formats import Log
+from neuralucb.logs.warm_start import learn_from
+from neuralucb.policy import Policy
+from neuralucb.runtime.errors import InputError
+from neuralucb.schedules import Phase, Schedule
+
+__all__ = ["evaluate_after_training"]
+
+SCHEDULE = (Phase(10, until=100), Phase(100, until=1000), Phase(1000, until=10_000), Phase(10_000))
+"""When a policy learns in replay: often at first, and about 30 times in 30 000 accepted decisions."""
+
+
+def evaluate_after_training(
+    key: jax.Array,
+    policy: Policy,
+    log: Log,
+    *,
+    name: str = "policy",
+    train: float = 0.5,
+    methods: Sequence[str] | None = None,
+    level: float = 0.95,
+    switch: float = 10.0,
+    schedule: Schedule = SCHEDULE,
+    skip_deterministic: bool = False,
+) -> Evaluation:
+    """Train a policy on the first share of a log, and estimate its reward per decision from the rest.
+
+    Replay does not split the log: there the policy starts from nothing and learns along all of it.
+
+    Args:
+        key: Randomness of training and of replay.
+        policy: The policy to train and value.
+        log: The log of another policy.
+        name: What to call the policy in tables.
+        train: The share of the log to train on; 0 values a policy that has learned nothing.
+        methods: Names from METHODS. None means all of them, but where replay is impossible, a note says why.
+        level: The level of the intervals.
+        switch: τ, the weight above which the method `switch` relies on the model.
+        schedule: When the policy learns in replay, in accepted decisions.
+        skip_deterministic: Leave deterministic decisions out of methods that divide by propensities, instead of
+            refusing the log.
+
+    Returns:
+        The estimates by every method, what the second part of the log earned, and a diagnosis of the overlap.
+
+    Raises:
+        InputError: A method is unknown, a number is out of range, a decision is deterministic, or the log has too few
+            decisions to train on or to value with.
+
+    Example:
+        log = open_log(Path("log.parquet"))
+        policy = build("lin-ucb", **shape_of(log))
+        for estimate in evaluate_after_training(jax.random.key(0), policy, log, train=0.5).estimates:
+            print(estimate.method, estimate.value, estimate.low, estimate.high)
+    """
+    if not 0 <= train < 1:
+        raise InputError(f"train must be at least 0 and below 1, got {train}: the rest of the log is for valuing.")
+    wanted = tuple(METHODS) if methods is None else tuple(methods)
+    for method in wanted:
+        if method not in METHODS:
+            raise InputError(f"method {method!r} is not known; known: {', '.join(METHODS)}.")
+    key_learn, key_replay = random.split(key)
+    begin = int(log.decisions * train)
+    belief = learn_from(key_learn, policy, log, end=begin).belief if begin else policy.init(key_learn)
+    made = evaluate(
+        log,
+        policy,
+        belief,
+        name=name,
+        methods=tuple(method for method in wanted if method in FROZEN),
+        level=level,
+        switch=switch,
+        begin=begin,
+        skip_deterministic=skip_deterministic,
+    )
+    if "replay" not in wanted:
+        return made
+    try:
+        replayed = replay(
+            key_replay, policy, log, schedule=schedule, level=level, skip_deterministic=skip_deterministic
+        )
+    except InputError as problem:
+        if methods is not None:
+            raise
+        return made._replace(notes=(*made.notes, f"no replay: {str(problem).rstrip('.')}"))
+    return with_replay(made, replayed)
