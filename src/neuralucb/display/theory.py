@@ -181,7 +181,7 @@ def stages(console: Console) -> Iterator[Meter]:
 
 def _write_table(rows: Sequence[Sequence[str]], notes: Sequence[str], figure: Path, console: Console) -> None:
     """Write the table and its notes beside the figure; print the notes and both paths."""
-    text = markdown_table(rows) + "".join(f"\n{note}.\n" for note in notes)
+    text = markdown_table(rows) + "".join(f"\nNote: {note}.\n" for note in notes)
     table = write_whole(figure.with_suffix(".md"), lambda path: path.write_text(text, encoding="utf-8"))
     for note in notes:
         console.print(f"note: {note}.", soft_wrap=True)
