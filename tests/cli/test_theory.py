@@ -45,8 +45,8 @@ def test_theory_shows_progress_on_a_terminal_while_json_goes_to_a_file(command, 
 
 
 def test_theory_says_what_it_does_with_rows_that_repeat(command):
-    own = ["--width", "4", "--set", "steps=3", "--set", "batch_size=4"]
-    arguments = ["theory", "iris", "--seeds", "1", "--rounds", "155", "--schedule", "100", *own, "--repeat"]
+    network = ["--width", "4", "--set", "steps=3", "--set", "batch_size=4"]
+    arguments = ["theory", "iris", "--seeds", "1", "--rounds", "155", "--schedule", "100", *network, "--repeat"]
     code, out, _ = command(*arguments, "--json")
     record = json.loads(out)
     assert code == 0
@@ -80,7 +80,7 @@ def test_coverage_tells_shares_for_every_kind_of_scale_and_design(command, tmp_p
 
 
 @pytest.mark.slow
-def test_coverage_of_runs_that_diverge_is_told_with_nulls(command, tmp_path):
+def test_coverage_of_runs_that_diverge_has_nulls(command, tmp_path):
     wild = ["--set", "step_size=1e9", "--set", "regularization=1e-12", "--set", "width=4", "--set", "dim=3"]
     code, out, _ = command("coverage", "h1", *SMALL, *NETWORK[2:], *wild, "--json", "--out", "here")
     record = json.loads(out)

@@ -44,8 +44,8 @@ def test_bounds_are_those_of_the_paper():
     d, T, K, L, lam, nu, delta, S, J = 7.0, 100, 4, 2, 2.0, 0.5, 0.05, 3.0, 50
     D = d * math.log(1 + T * K / lam)
     error = (lam + T * L) * (1 - lam / (T * L)) ** (J / 2) * math.sqrt(T / lam)
-    whole = nu * math.sqrt(D + 2 - 2 * math.log(delta)) + error + 2 * math.sqrt(lam) * S
-    theorem = 3 * math.sqrt(T) * math.sqrt(D + 2) * whole + 1
+    total = nu * math.sqrt(D + 2 - 2 * math.log(delta)) + error + 2 * math.sqrt(lam) * S
+    theorem = 3 * math.sqrt(T) * math.sqrt(D + 2) * total + 1
     assert_allclose(theory.theorem_1(d, assumed, over, steps=J), theorem)
     at_one_over_T = theory.theorem_1(d, assumed._replace(failure=1 / T), over, steps=J)
     assert_allclose(theory.corollary_1(d, assumed, over, steps=J), at_one_over_T + 1)
@@ -55,20 +55,20 @@ def test_bounds_take_the_third_constant():
     assumed, over = Assumptions(0.5, 0.05, 3.0, (2.0, 3.0, 5.0)), Horizon(100, 4, 3, 2.5)
     error = (2.5 + 5 * 300) * (1 - 2.5 / 300) ** 25 * math.sqrt(100 / 2.5)
     D = 7 * math.log(1 + 400 / 2.5)
-    whole = 0.5 * math.sqrt(D + 2 - 2 * math.log(0.05)) + error + 2 * math.sqrt(2.5) * 3
-    assert_allclose(theory.theorem_1(7.0, assumed, over, steps=50), 30 * math.sqrt(D + 2) * whole + 1)
+    total = 0.5 * math.sqrt(D + 2 - 2 * math.log(0.05)) + error + 2 * math.sqrt(2.5) * 3
+    assert_allclose(theory.theorem_1(7.0, assumed, over, steps=50), 30 * math.sqrt(D + 2) * total + 1)
     J = 2 * 300 / 2.5 * math.log(10 * (2.5 + 5 * 300) / (2.5 * 3))
     assert theory.least_steps(assumed, over) == math.ceil(J)
 
 
 def test_conditions_are_those_of_the_lemmas():
-    asked = theory.conditions(Assumptions(norm=0.5), Horizon(10, 2, 2, 1.0), width=20, smallest_eigenvalue=0.1)
-    assert_allclose(asked.width_for_kernel, 20**4 * 2**6 * math.log(20**2 * 2 / 0.1) / 0.1**4)
-    assert_allclose(asked.width_for_training, 10**7 * 2**21 * math.log(asked.width_for_training) ** 3, rtol=1e-6)
-    assert_allclose(asked.width_for_regret, 40**6 * math.log(20 * 4 / 0.1) ** 1.5)
-    assert_allclose(asked.step_size, 1 / (20 * 10 * 2 + 20))
-    assert asked.width == max(asked[1:5])
-    assert asked.regularization == 4.0
+    needed = theory.conditions(Assumptions(norm=0.5), Horizon(10, 2, 2, 1.0), width=20, smallest_eigenvalue=0.1)
+    assert_allclose(needed.width_for_kernel, 20**4 * 2**6 * math.log(20**2 * 2 / 0.1) / 0.1**4)
+    assert_allclose(needed.width_for_training, 10**7 * 2**21 * math.log(needed.width_for_training) ** 3, rtol=1e-6)
+    assert_allclose(needed.width_for_regret, 40**6 * math.log(20 * 4 / 0.1) ** 1.5)
+    assert_allclose(needed.step_size, 1 / (20 * 10 * 2 + 20))
+    assert needed.width == max(needed[1:5])
+    assert needed.regularization == 4.0
     infinite = theory.conditions(Assumptions(), Horizon(10, 2, 2, 1.0), width=20, smallest_eigenvalue=0.0)
     assert infinite.width == math.inf
 

@@ -81,7 +81,7 @@ def test_coverage_is_what_a_replay_of_every_round_finds():
     assert_allclose(found.width[0, :, 0], widths[at, arms], rtol=1e-3)
     near = np.isclose(found.error[0, :, 1, None], errors, rtol=1e-3, atol=1e-5)
     near &= np.isclose(found.width[0, :, 1, None], widths, rtol=1e-3)
-    assert (near.sum(axis=1) == 1).all()  # the other column is one arm's own prediction, error and width alike
+    assert (near.sum(axis=1) == 1).all()  # the other column is the prediction for one arm, error and width alike
     counts, fair = near.sum(axis=0), ROUNDS / problem.arms
     assert (np.abs(counts - fair) < 5 * math.sqrt(fair * (1 - 1 / problem.arms))).all()
     assert 0 < (near.argmax(axis=1) == arms).sum() < ROUNDS / 2  # drawn whatever was chosen

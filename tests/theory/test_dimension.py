@@ -29,13 +29,13 @@ def test_dimension_by_cholesky_is_that_by_eigenvalues(regularization):
 
 
 def test_what_does_not_fit_into_memory_is_estimated(monkeypatch):
-    x, told = sphere(300, 5), []
+    x, seen = sphere(300, 5), []
     truth = theory.effective_dimension(tangent_kernel(x, depth=2), regularization=1.0)
     monkeypatch.setattr("neuralucb.theory.dimension.host_bytes", lambda: 1000)
-    found = theory.effective_dimension_of(x, depth=2, regularization=1.0, progress=lambda *at: told.append(at))
+    found = theory.effective_dimension_of(x, depth=2, regularization=1.0, progress=lambda *at: seen.append(at))
     assert 0 < found.error < 0.02 * truth
     assert abs(found.value - truth) < 4 * found.error
-    assert told[-1] == (25, 25)
+    assert seen[-1] == (25, 25)
 
 
 @quick

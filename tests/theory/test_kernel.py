@@ -81,11 +81,11 @@ def test_very_small_and_large_norms_keep_their_digits():
 def test_kernel_of_two_sets_is_a_block_of_the_kernel_of_both(monkeypatch):
     x = sphere(23, 5)
     monkeypatch.setattr("neuralucb.theory.linalg.TILE", 4)
-    whole = tangent_kernel(x, depth=4)
-    assert_allclose(tangent_kernel(x[:9], x[9:], depth=4), whole[:9, 9:], rtol=1e-12)
-    assert_allclose(whole, whole.T, rtol=0, atol=0)
+    both = tangent_kernel(x, depth=4)
+    assert_allclose(tangent_kernel(x[:9], x[9:], depth=4), both[:9, 9:], rtol=1e-12)
+    assert_allclose(both, both.T, rtol=0, atol=0)
     v = np.random.default_rng(1).normal(size=(23, 3))
-    assert_allclose(theory.kernel_product(x, depth=4)(v), whole @ v, rtol=1e-10)
+    assert_allclose(theory.kernel_product(x, depth=4)(v), both @ v, rtol=1e-10)
 
 
 def padded(slots, arms):
@@ -102,7 +102,7 @@ def test_kernel_of_slots_is_that_of_zero_padded_contexts():
 def test_angles_keep_their_digits_between_nearly_parallel_contexts():
     tiny = 1e-7
     found = tangent_kernel(np.array([[1.0, 0.0], [1.0, tiny]]), depth=3)
-    # H̃ falls by α/π a layer where α is small: H̃^(3) = 3 - 3α/π + O(α²)
+    # H̃ falls by α/π per layer where α is small: H̃^(3) = 3 - 3α/π + O(α²)
     assert_allclose((2 - found[0, 1]) / (1.5 * tiny / math.pi), 1, atol=1e-5)
 
 

@@ -82,15 +82,15 @@ def test_the_curve_against_regularization_reaches_the_one_that_is_played(regular
 
 def test_progress_goes_on_to_the_end(monkeypatch):
     monkeypatch.setattr("neuralucb.theory.linalg.TILE", 8)
-    told, bars = [], {}
-    theory.effective_dimension_of(sphere(40, 3), depth=2, regularization=1.0, progress=lambda *at: told.append(at))
-    shares = [done / whole for done, whole in told]
-    assert len(told) > 10  # the kernel's tiles, too
+    seen, bars = [], {}
+    theory.effective_dimension_of(sphere(40, 3), depth=2, regularization=1.0, progress=lambda *at: seen.append(at))
+    shares = [done / total for done, total in seen]
+    assert len(seen) > 10  # the kernel's tiles, too
     assert shares == sorted(shares)
     assert shares[-1] == 1
     theory.analyse(planned("h1", dim=3), lambda what: lambda *at: bars.update({what: at}))
     assert set(bars) == {"kernel", "eigenvalues", "d̃", "S"}
-    assert all(done == whole for done, whole in bars.values())
+    assert all(done == total for done, total in bars.values())
 
 
 def test_repeated_rows_make_lambda_0_zero_and_leave_the_rest():
@@ -208,7 +208,7 @@ def test_a_bound_that_is_not_proved_says_so():
     assert not any("not proved" in note for note in enough.notes)
 
 
-def test_halves_without_duplicated_contexts_are_told_to_have_another_limit():
+def test_halves_without_duplicated_contexts_are_noted_to_have_another_limit():
     alone = theory.analyse(planned("h1", dim=4, initialization="paper"))
     twice = theory.analyse(planned("h1", dim=4, initialization="paper", duplicate=True))
     assert any("initialization=paper without duplicate" in note for note in alone.notes)
@@ -225,5 +225,5 @@ def test_numbers_beyond_float64_are_null_in_json():
         def as_json(self):
             return {}
 
-    told = json.loads(json.dumps(report.as_json(Measured()), allow_nan=False))
-    assert (told["bound"], told["expected_bound"], told["measured_regret"]) == (None, None, None)
+    record = json.loads(json.dumps(report.as_json(Measured()), allow_nan=False))
+    assert (record["bound"], record["expected_bound"], record["measured_regret"]) == (None, None, None)

@@ -112,7 +112,7 @@ def coverage(
 
 
 def _with_flags(given: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
-    """The settings of --set, and those that have a flag of their own; not both."""
+    """The settings of --set, and those that have a flag; not both."""
     for name, value in flags.items():
         if value is not None and name in given:
             raise InputError(

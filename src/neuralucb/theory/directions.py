@@ -122,7 +122,7 @@ def parallel_pair(contexts: Any) -> tuple[int, int] | None:
 
 
 def first_of_direction(known: Directions) -> np.ndarray:
-    """For each context the row of the first one with its direction: its own row if none came before."""
+    """For each context the row of the first one with its direction: the same row if none came before."""
     first = np.arange(len(known))
     for rows, columns in tiles(len(known)):
         a, b = np.nonzero(known.unit[rows] @ known.unit[columns].T > 1 - NEAR)

@@ -37,7 +37,7 @@ def tiles(rows: int, columns: int | None = None, *, size: int | None = None) -> 
 
 
 def factor_in_place(matrix: np.ndarray) -> np.ndarray:
-    """L with L Lᵀ = matrix, in the matrix's own memory.
+    """L with L Lᵀ = matrix, in the memory of the matrix.
 
     Raises LinAlgError, a ValueError, where the matrix is not positive definite to working precision, even if
     rounding happened to let the factorization through.
