@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from rich.console import Console
 
 SMALL = ["--rounds", "12", "--seeds", "2", "--schedule", "6"]
 NETWORK = ["--set", "width=4", "--set", "steps=3", "--set", "batch_size=4"]
@@ -11,7 +12,14 @@ NETWORK = ["--set", "width=4", "--set", "steps=3", "--set", "batch_size=4"]
 def test_theory_prints_one_object_with_the_bound_beside_the_regret(command, tmp_path):
     code, out, err = command("theory", "h1", *SMALL, *NETWORK, "--set", "dim=5", "--depth", "3", "--json")
     record = json.loads(out)
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert [line.split(" on ")[0] for line in err.splitlines()] == [
+        "kernel …",
+        "eigenvalues …",
+        "d̃ …",
+        "S …",
+        "neural-ucb",
+    ]
     for name in ("effective_dimension", "lambda_0", "S", "bound", "measured_regret"):
         assert record[name] > 0
     assert record["bound"] > record["measured_regret"]
@@ -28,15 +36,23 @@ def test_theory_leaves_a_figure_and_a_table(command, tmp_path):
     assert "| bound | Theorem 1 |" in (tmp_path / "here" / "theory-h3.md").read_text()
 
 
+def test_theory_shows_progress_on_a_terminal_while_json_goes_to_a_file(command, monkeypatch):
+    monkeypatch.setattr("neuralucb.cli.theory.err", Console(stderr=True, force_terminal=True, width=80))
+    code, out, err = command("theory", "h1", *SMALL, *NETWORK, "--set", "dim=5", "--depth", "3", "--json")
+    assert code == 0
+    assert json.loads(out)["contexts"] == 48
+    assert all(stage in err for stage in ("kernel", "eigenvalues", "d̃", "S ", "neural-ucb", "━"))
+
+
 def test_theory_says_what_it_does_with_rows_that_repeat(command):
-    own = ["--width", "4", "--set", "steps=3", "--set", "batch_size=4"]
-    arguments = ["theory", "iris", "--seeds", "1", "--rounds", "155", "--schedule", "100", *own, "--repeat"]
+    network = ["--width", "4", "--set", "steps=3", "--set", "batch_size=4"]
+    arguments = ["theory", "iris", "--seeds", "1", "--rounds", "155", "--schedule", "100", *network, "--repeat"]
     code, out, _ = command(*arguments, "--json")
     record = json.loads(out)
     assert code == 0
     assert record["lambda_0"] == 0
     assert record["repeated_contexts"] >= 15
-    assert any("S is taken over the first of each" in note for note in record["notes"])
+    assert any("S is computed from the first of each" in note for note in record["notes"])
     assert any("scaling=standard, encoding=heads" in note for note in record["notes"])
     assert record["S"] > 0
     assert record["conditions"]["width"] is None
@@ -64,7 +80,7 @@ def test_coverage_tells_shares_for_every_kind_of_scale_and_design(command, tmp_p
 
 
 @pytest.mark.slow
-def test_coverage_of_runs_that_diverge_is_told_with_nulls(command, tmp_path):
+def test_coverage_of_runs_that_diverge_has_nulls(command, tmp_path):
     wild = ["--set", "step_size=1e9", "--set", "regularization=1e-12", "--set", "width=4", "--set", "dim=3"]
     code, out, _ = command("coverage", "h1", *SMALL, *NETWORK[2:], *wild, "--json", "--out", "here")
     record = json.loads(out)

@@ -1,110 +1,110 @@
-"""Tables: what the theory says of a problem, and how often intervals hold; for the terminal and as Markdown."""
+"""The theory of a problem, and how often intervals hold, as people read them: tables, figures and progress."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich import progress as bars
+from rich.console import Console
 
 from neuralucb.display.figures import curve_of, new_figure, save, style_of, tidy
-from neuralucb.experiments.results import Result
-from neuralucb.theory.coverage import Coverage
+from neuralucb.display.tables import markdown_table, terminal_table
+from neuralucb.experiments import Result
+from neuralucb.runtime.files import write_whole
+from neuralucb.runtime.progress import Meter, Progress
+from neuralucb.theory.coverage import Coverage, Mode
 from neuralucb.theory.report import Report
 
-__all__ = ["coverage_rows", "draw_coverage", "draw_theory", "markdown", "terminal", "theory_rows"]
-
-
-def theory_rows(report: Report, measured: Result) -> list[tuple[str, ...]]:
-    """Head and rows: a quantity, its symbol, its value, and what it means."""
-    over, summary, asked = report.over, measured.summary(), report.conditions
-    error = f" ± {report.effective_dimension_error:.2g}" if report.effective_dimension_error else ""
-    seeds = f"{len(measured.seeds)} seed{'s' if len(measured.seeds) > 1 else ''}"
-    band = "" if math.isnan(summary.low) else f" ({_figure(summary.low)} to {_figure(summary.high)})"
-    rows: list[tuple[str, ...]] = [
-        ("quantity", "symbol", "value", "meaning"),
-        (
-            "contexts",
-            "TK",
-            str(over.rounds * over.arms),
-            f"{over.rounds} round{'s' if over.rounds > 1 else ''} of {over.arms} arms, seed {report.seed}",
-        ),
-        ("effective dimension", "d̃", _figure(report.effective_dimension) + error, "directions that the contexts use"),
-        ("smallest eigenvalue", "λ_0", _figure(report.lambda_0), "0: two contexts cannot be told apart"),
-        ("norm of the rewards", "S", _figure(report.norm), "how rough h is for this kernel"),
-        ("training steps", "J", _figure(report.steps), "that Theorem 1 asks for, corrected"),
-        ("bound", "Theorem 1", _figure(report.bound), f"on the regret, with probability 1 - δ, T = {over.rounds}"),
-        ("bound on the mean", "Corollary 1", _figure(report.expected_bound), "on the expected regret"),
-        ("measured regret", "R_T", _figure(summary.mean) + band, f"NeuralUCB, m = {report.width}, {seeds}"),
-    ]
-    if asked is not None:
-        rows += [
-            ("least width", "m", _figure(asked.width), f"that the lemmas ask for; played: {report.width}"),
-            ("largest step", "η", _figure(asked.step_size), f"at m = {report.width}; on the sum, not the mean"),
-            ("least regularization", "λ", _figure(asked.regularization), f"played: {over.regularization:g}"),
-        ]
-    return rows
-
-
-def coverage_rows(measured: Mapping[tuple[str, str], Coverage]) -> list[tuple[str, ...]]:
-    """Head and rows: share inside for chosen and random arms, the γ played, and the one needed for 90 %."""
-    rows: list[tuple[str, ...]] = [
-        ("γ", "Z", "chosen arm", "random arm", "γ at the end", "γ for 90 % chosen", "γ for 90 % random", "diverged")
-    ]
-    for (confidence, design), found in measured.items():
-        shares = [f"{100 * share:.1f} %" for share in found.share()]
-        needed = [_figure(scale) for scale in found.needed_scale()]
-        last, failed = _figure(found.scale[:, -1].mean()), f"{found.diverged.sum()} of {len(found.diverged)}"
-        rows.append((confidence, design, *shares, last, *needed, failed))
-    return rows
-
-
-def terminal(rows: Sequence[Sequence[str]], *, title: str) -> Any:
-    """A rich table; folded where the terminal is narrow, never cut."""
-    from rich.table import Table
-
-    table = Table(
-        title=title, title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0), pad_edge=False
-    )
-    for index, name in enumerate(rows[0]):
-        table.add_column(name, overflow="fold", no_wrap=index == 0)  # names stay in one piece
-    for row in rows[1:]:
-        table.add_row(*row)
-    return table
-
-
-def markdown(rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
-    """The same table as Markdown."""
-    lines = ["| " + " | ".join(row) + " |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:])]
-    return "\n".join([*lines, *("\n" + note + "." for note in notes)]) + "\n"
-
-
-def _figure(value: float | None) -> str:
-    if value is None or math.isnan(value):
-        return "–"
-    return f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.3g}"
-
+__all__ = [
+    "coverage_rows",
+    "draw_coverage",
+    "draw_theory",
+    "show_coverage",
+    "show_theory",
+    "stages",
+    "theory_rows",
+]
 
 GREY = "#777777"
-
 
 WINDOWS = 40
 """Points of a coverage curve."""
 
-
 SHARE = 0.9
+"""Of random arms: the γ that this share needs is drawn beside the γ that is played."""
 
-
-MIDDLE = 10
-"""A λ beyond it is written to the left of its point."""
-
+RIGHT_HALF = 10
+"""A λ above it is labelled to the left of its point."""
 
 ARMS: dict[str, Any] = {"chosen": "-", "random": (0, (4, 1.5))}
 
 
+def show_theory(report: Report, measured: Result, folder: Path, *, console: Console) -> None:
+    """Print the table and the notes, write table and figure to the folder, and say where they are."""
+    figure = folder / f"theory-{report.problem}.png"
+    draw_theory(report, measured, [figure])
+    rows = theory_rows(report, measured)
+    console.print(terminal_table(rows, title=f"theory of {report.problem}", left=len(rows[0])))
+    _write_table(rows, report.notes, figure, console)
+
+
+def show_coverage(
+    measured: Mapping[Mode, Coverage], folder: Path, *, problem: str, rounds: int, seeds: int, console: Console
+) -> None:
+    """Print the table, write table and figure to the folder, and say where they are."""
+    title, figure = f"{problem}: {_count(rounds, 'round')}, {_count(seeds, 'seed')}", folder / f"coverage-{problem}.png"
+    draw_coverage(measured, title, [figure])
+    rows = coverage_rows(measured)
+    console.print(terminal_table(rows, title=f"intervals that hold, {title}", left=2))
+    _write_table(rows, (), figure, console)
+
+
+def theory_rows(report: Report, measured: Result) -> list[tuple[str, ...]]:
+    """Head and rows: a quantity, its symbol, its value, and what it means."""
+    over, summary, needed = report.over, measured.summary(), report.conditions
+    error = f" ± {report.effective_dimension_error:.2g}" if report.effective_dimension_error else ""
+    band = "" if math.isnan(summary.low) else f" ({_number(summary.low)} to {_number(summary.high)})"
+    size = f"{_count(over.rounds, 'round')} of {over.arms} arms, seed {report.seed}"
+    played = f"NeuralUCB, m = {report.width}, {_count(len(measured.seeds), 'seed')}"
+    rows: list[tuple[str, ...]] = [
+        ("quantity", "symbol", "value", "meaning"),
+        ("contexts", "TK", str(over.rounds * over.arms), size),
+        ("effective dimension", "d̃", _number(report.effective_dimension) + error, "directions that the contexts use"),
+        ("smallest eigenvalue", "λ_0", _number(report.lambda_0), "0: two contexts cannot be told apart"),
+        ("norm of the rewards", "S", _number(report.norm), "how rough h is for this kernel"),
+        ("training steps", "J", _number(report.steps), "that Theorem 1 needs, corrected"),
+        ("bound", "Theorem 1", _number(report.bound), f"on the regret, with probability 1 - δ, T = {over.rounds}"),
+        ("bound on the mean", "Corollary 1", _number(report.expected_bound), "on the expected regret"),
+        ("measured regret", "R_T", _number(summary.mean) + band, played),
+    ]
+    if needed is not None:
+        rows += [
+            ("smallest width", "m", _number(needed.width), f"that the lemmas allow; played: {report.width}"),
+            ("largest step", "η", _number(needed.step_size), f"at m = {report.width}; on the sum, not the mean"),
+            ("smallest regularization", "λ", _number(needed.regularization), f"played: {over.regularization:g}"),
+        ]
+    return rows
+
+
+def coverage_rows(measured: Mapping[Mode, Coverage]) -> list[tuple[str, ...]]:
+    """Head and rows: share inside for chosen and random arms, the γ played, and the γ needed for 90 %."""
+    rows: list[tuple[str, ...]] = [
+        ("γ", "Z", "chosen arm", "random arm", "γ at the end", "γ for 90 % chosen", "γ for 90 % random", "diverged")
+    ]
+    for mode, found in measured.items():
+        shares = [f"{100 * share:.1f} %" for share in found.share()]
+        needed = [_number(scale) for scale in found.needed_scale()]
+        last, failed = _number(found.scale[:, -1].mean()), f"{found.diverged.sum()} of {len(found.diverged)}"
+        rows.append((*mode, *shares, last, *needed, failed))
+    return rows
+
+
 def draw_theory(report: Report, measured: Result, paths: Sequence[Path]) -> None:
-    """Four panels; one for which there are no numbers says so."""
+    """Four panels: spectrum, d̃ against T and λ, the bound; a panel without numbers says why."""
     figure, axes = new_figure(4, 2, width=4.6, height=3.5, margin=0.2)
     _spectrum(axes[0], report)
     _over_rounds(axes[1], report)
@@ -122,10 +122,10 @@ def draw_theory(report: Report, measured: Result, paths: Sequence[Path]) -> None
     save(figure, paths)
 
 
-def draw_coverage(measured: Mapping[tuple[str, str], Coverage], title: str, paths: Sequence[Path]) -> None:
+def draw_coverage(measured: Mapping[Mode, Coverage], title: str, paths: Sequence[Path]) -> None:
     """How often intervals hold over rounds, how often they would with another γ, and γ over rounds.
 
-    A colour for each kind of γ and Z; a full line for chosen arms, a broken one for arms at random.
+    One colour per kind of γ and Z; a solid line for chosen arms, a dashed one for random arms.
     """
     figure, axes = new_figure(3, 3, width=4.0, height=4.2, margin=0.2)
     share, against, scale = axes
@@ -145,7 +145,7 @@ def draw_coverage(measured: Mapping[tuple[str, str], Coverage], title: str, path
         axis.set_ylim(-0.02, 1.05)
     share.set_title("h(x) inside f ± γ·width", fontsize=10)
     share.set_ylabel("share of arms")
-    against.set_title("if γ were another", fontsize=10)
+    against.set_title("with another γ", fontsize=10)
     against.set_xlabel("γ")
     against.set_xscale("log")
     against.set_xlim(left=1e-2)
@@ -163,11 +163,36 @@ def draw_coverage(measured: Mapping[tuple[str, str], Coverage], title: str, path
     save(figure, paths)
 
 
+@contextmanager
+def stages(console: Console) -> Iterator[Meter]:
+    """A progress bar per stage on a terminal; elsewhere a line as each begins."""
+    if not console.is_terminal:
+        yield lambda name: console.print(f"{name} …")
+        return
+    columns = bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), bars.TimeElapsedColumn()
+    with bars.Progress(*columns, console=console) as shown:
+
+        def stage(name: str) -> Progress:
+            task = shown.add_task(name, total=None)
+            return lambda done, total: shown.update(task, completed=done, total=total)
+
+        yield stage
+
+
+def _write_table(rows: Sequence[Sequence[str]], notes: Sequence[str], figure: Path, console: Console) -> None:
+    """Write the table and its notes beside the figure; print the notes and both paths."""
+    text = markdown_table(rows) + "".join(f"\nNote: {note}.\n" for note in notes)
+    table = write_whole(figure.with_suffix(".md"), lambda path: path.write_text(text, encoding="utf-8"))
+    for note in notes:
+        console.print(f"note: {note}.", soft_wrap=True)
+    console.print(f"figure: {figure}\ntable:  {table}", soft_wrap=True)
+
+
 def _spectrum(axis: Any, report: Report) -> None:
     axis.set_title("eigenvalues of the kernel", fontsize=10)
     axis.set_xlabel("rank")
     if report.eigenvalues is None:
-        _nothing(axis, "H does not fit into memory")
+        _say(axis, "H does not fit into memory")
         return
     positive = report.eigenvalues[report.eigenvalues > report.eigenvalues[0] * 1e-17 * len(report.eigenvalues)]
     axis.loglog(np.arange(1, len(positive) + 1), positive, color=style_of(0)[0])
@@ -182,10 +207,10 @@ def _over_rounds(axis: Any, report: Report) -> None:
     axis.set_xlabel("T")
     axis.set_ylabel("d̃")
     if not report.rounds.size:
-        _nothing(axis, f"d̃ = {report.effective_dimension:.1f} ± {report.effective_dimension_error:.1f}")
+        _say(axis, f"d̃ = {report.effective_dimension:.1f} ± {report.effective_dimension_error:.1f}")
         return
     if np.isnan(report.dimensions).any():
-        _nothing(axis, "λ is lost in rounding")
+        _say(axis, "λ is lost in rounding")
         return
     axis.plot(report.rounds, report.dimensions, color=style_of(0)[0], marker="." if len(report.rounds) < 3 else None)
     axis.set_xlim(0, max(report.rounds[-1], 2))
@@ -198,14 +223,14 @@ def _over_regularization(axis: Any, report: Report) -> None:
     axis.set_ylabel("d̃")
     lambdas, found = report.dimensions_by_regularization()
     if not found.size:
-        _nothing(axis, "H does not fit into memory")
+        _say(axis, "H does not fit into memory")
         return
     if np.isnan(report.effective_dimension):
-        _nothing(axis, "λ is lost in rounding")
+        _say(axis, "λ is lost in rounding")
         return
     axis.loglog(lambdas, found, color=style_of(0)[0])
     axis.plot(report.over.regularization, report.effective_dimension, "o", color=style_of(1)[0], markersize=5)
-    right = report.over.regularization > MIDDLE
+    right = report.over.regularization > RIGHT_HALF
     axis.annotate(
         f"λ = {report.over.regularization:g}: d̃ = {report.effective_dimension:.1f}",
         (report.over.regularization, report.effective_dimension),
@@ -221,40 +246,53 @@ def _bound(axis: Any, report: Report, measured: Result) -> None:
     axis.set_title("bound and measured regret", fontsize=10)
     axis.set_xlabel("round")
     axis.set_ylabel("cumulative regret")
-    held = np.isfinite(report.bounds)
+    known = np.isfinite(report.bounds)
     marker = "." if measured.rounds < 3 else None
-    if held.any():
+    if known.any():
+        colour, dash = style_of(1)
         axis.plot(
-            report.rounds[held], report.bounds[held], color=style_of(1)[0], linestyle=style_of(1)[1], marker=marker,
+            report.rounds[known],
+            report.bounds[known],
+            color=colour,
+            linestyle=dash,
+            marker=marker,
             label="Theorem 1",
-        )  # fmt: skip
-    curve = curve_of(measured)
-    count = len(measured.seeds)
-    axis.plot(
-        curve.rounds, curve.regret.mean(axis=0), color=style_of(0)[0], marker=marker,
-        label=f"NeuralUCB, {count} seed{'s' if count > 1 else ''}",
-    )  # fmt: skip
+        )
+    curve, colour = curve_of(measured), style_of(0)[0]
+    label = f"NeuralUCB, {_count(len(measured.seeds), 'seed')}"
+    axis.plot(curve.rounds, curve.regret.mean(axis=0), color=colour, marker=marker, label=label)
     if curve.band is not None:
-        axis.fill_between(curve.rounds, *curve.band, color=style_of(0)[0], alpha=0.18, linewidth=0)
+        axis.fill_between(curve.rounds, *curve.band, color=colour, alpha=0.18, linewidth=0)
     if measured.regret.max() > 0:
         axis.set_yscale("log")
     axis.legend(frameon=False, fontsize=9)
 
 
-def _windows(values: np.ndarray, of: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds in the middle of each window, and `of` the values in it, whose first axis is rounds."""
+def _windows(values: np.ndarray, summary: Callable[[np.ndarray], Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The round in the middle of each window, and the summary of the values in it; their first axis is rounds."""
     edges = np.unique(np.linspace(0, len(values), min(WINDOWS, len(values)) + 1).astype(int))
     middles = (edges[:-1] + edges[1:] + 1) / 2
-    return middles, np.asarray([of(values[a:b]) for a, b in pairwise(edges)])
+    return middles, np.asarray([summary(values[a:b]) for a, b in pairwise(edges)])
 
 
 def _distribution(ratio: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """γ, and the share of intervals that hold with it."""
     scales = np.sort(ratio[np.isfinite(ratio) & (ratio > 0)])
-    at_once = int((ratio == 0).sum())
+    zeros = int((ratio == 0).sum())
     kept = np.unique(np.linspace(0, max(len(scales) - 1, 0), min(WINDOWS * 5, len(scales))).astype(int))
-    return scales[kept], (at_once + kept + 1) / ratio.size
+    return scales[kept], (zeros + kept + 1) / ratio.size
 
 
-def _nothing(axis: Any, why: str) -> None:
+def _say(axis: Any, why: str) -> None:
+    """Words in the middle of an empty panel."""
     axis.text(0.5, 0.5, why, ha="center", va="center", transform=axis.transAxes, fontsize=9, color=GREY)
+
+
+def _number(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

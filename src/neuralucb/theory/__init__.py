@@ -13,9 +13,10 @@ from neuralucb.theory.dimension import (
     effective_dimension,
     effective_dimension_of,
 )
-from neuralucb.theory.kernel import empirical_kernel, kernel_product, parallel_pair, tangent_kernel
+from neuralucb.theory.directions import parallel_pair, require_regular
+from neuralucb.theory.kernel import empirical_kernel, kernel_product, tangent_kernel
 from neuralucb.theory.log_det import Estimate, estimate_log_det
-from neuralucb.theory.norm import norm_bound, require_regular, rkhs_norm_squared, smallest_eigenvalue
+from neuralucb.theory.norm import norm_bound, rkhs_norm_squared, smallest_eigenvalue
 from neuralucb.theory.report import Report, analyse
 
 __all__ = [

@@ -10,7 +10,7 @@ from neuralucb.theory.linalg import check_regularization
 __all__ = ["Conditions", "Horizon", "conditions", "corollary_1", "least_steps", "theorem_1"]
 
 LARGEST = 709.0
-"""The largest power of e in float64; what lies beyond is infinite."""
+"""The largest power of e in float64; beyond it, numbers are infinite."""
 
 
 class Horizon(NamedTuple):
@@ -28,10 +28,10 @@ class Horizon(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """What Theorem 1 asks for, with every constant that the paper leaves unnamed set to 1."""
+    """What Theorem 1 requires, with every constant that the paper leaves unnamed set to 1."""
 
     width: float
-    """the least m: the largest of the next four"""
+    """the smallest m allowed: the largest of the next four"""
     width_for_kernel: float
     """Lemma 5.1: T⁴K⁴L⁶ log(T²K²L/δ)/λ_0⁴"""
     width_for_training: float
@@ -41,9 +41,9 @@ class Conditions(NamedTuple):
     width_for_regret: float
     """Lemma 5.4: T⁶K⁶L⁶ (log(TKL²/δ))^(3/2)"""
     step_size: float
-    """the largest η, at the width asked about: 1/(mTL + mλ)"""
+    """the largest η at the given width: 1/(mTL + mλ)"""
     regularization: float
-    """the least λ: max(1, S⁻²)"""
+    """the smallest λ allowed: max(1, S⁻²)"""
 
 
 def theorem_1(effective_dimension: float, assumed: Assumptions, over: Horizon, *, steps: float) -> float:
@@ -51,13 +51,31 @@ def theorem_1(effective_dimension: float, assumed: Assumptions, over: Horizon, *
 
         R_T ≤ 3√T sqrt(D + 2) · [ν sqrt(D + 2 - 2 log δ) + (λ + C_3 TL)(1 - λ/(TL))^(J/2) sqrt(T/λ) + 2√λ S] + 1
 
-    with D = d̃ log(1 + TK/λ) = log det(I + H/λ). It is meant for a width m and a λ beyond `conditions`.
-    Departures: the printed "+ +" is one +; the constant printed here as C_2 is the C_3 of γ_t, and called so.
+    with D = d̃ log(1 + TK/λ) = log det(I + H/λ). It is proved for a width m and a λ at or above `conditions`.
+    Departures: the printed "+ +" is one +; the constant that Theorem 1 prints as C_2 is the C_3 of γ_t, and called so.
+
+    Args:
+        effective_dimension: d̃.
+        assumed: ν, δ, S and the constants.
+        over: T, K, L and λ.
+        steps: J, the training steps; see `least_steps`.
+
+    Returns:
+        The bound.
+
+    Raises:
+        InputError: a number outside what the analysis allows, such as λ above TL.
+
+    Example:
+        >>> from neuralucb import theory
+        >>> assumed, over = theory.Assumptions(norm=3.0), theory.Horizon(100, 4, 2, 1.0)
+        >>> round(theory.theorem_1(7.0, assumed, over, steps=theory.least_steps(assumed, over)))
+        3167
     """
     failure = _checked(assumed, over).failure
     if failure == 1:
-        raise InputError("failure must be between 0 and 1, got 1.0: a bound that may always fail says nothing.")
-    return _regret(effective_dimension, assumed, over, steps, doubt=-2 * math.log(failure)) + 1
+        raise InputError("failure must be between 0 and 1, got 1.0; a bound that may always fail says nothing.")
+    return _regret(effective_dimension, assumed, over, steps, confidence=-2 * math.log(failure)) + 1
 
 
 def corollary_1(effective_dimension: float, assumed: Assumptions, over: Horizon, *, steps: float) -> float:
@@ -65,17 +83,50 @@ def corollary_1(effective_dimension: float, assumed: Assumptions, over: Horizon,
 
     Its proof uses R_T ≤ T, which needs 0 ≤ h ≤ 1; h1 and h2 of the experiments go beyond.
     Departures: as in Theorem 1.
+
+    Args:
+        effective_dimension: d̃.
+        assumed: ν, S and the constants; δ is ignored.
+        over: T, K, L and λ.
+        steps: J, the training steps; see `least_steps`.
+
+    Returns:
+        The bound.
+
+    Raises:
+        InputError: as `theorem_1` does.
+
+    Example:
+        >>> from neuralucb import theory
+        >>> assumed, over = theory.Assumptions(norm=3.0), theory.Horizon(100, 4, 2, 1.0)
+        >>> round(theory.corollary_1(7.0, assumed, over, steps=theory.least_steps(assumed, over)))
+        3233
     """
     _checked(assumed, over)
-    return _regret(effective_dimension, assumed, over, steps, doubt=2 * math.log(over.rounds)) + 2
+    return _regret(effective_dimension, assumed, over, steps, confidence=2 * math.log(over.rounds)) + 2
 
 
 def least_steps(assumed: Assumptions, over: Horizon) -> int:
     """J, the training steps after which the optimisation error is at most √λ S (the remark after Theorem 1).
 
-        J = 2 (TL/λ) log(√T (λ + C_3 TL)/(λS)),   0 where the logarithm is negative: S is then large enough as it is
+        J = 2 (TL/λ) log(√T (λ + C_3 TL)/(λS)),   0 where the logarithm is negative
 
     Departure: the printed logarithm is upside down, which would make J negative.
+
+    Args:
+        assumed: S and the constants.
+        over: T, K, L and λ.
+
+    Returns:
+        J, rounded up.
+
+    Raises:
+        InputError: S is 0, or λ is so small that J overflows.
+
+    Example:
+        >>> from neuralucb import theory
+        >>> theory.least_steps(theory.Assumptions(norm=3.0), theory.Horizon(100, 4, 2, 1.0))
+        2603
     """
     known, lam, layers = _checked(assumed, over), over.regularization, over.rounds * over.depth
     if not known.norm > 0:
@@ -83,17 +134,34 @@ def least_steps(assumed: Assumptions, over: Horizon) -> int:
     excess = math.log(over.rounds) / 2 + math.log(lam + known.constant * layers) - math.log(lam) - math.log(known.norm)
     steps = 2 * layers / lam * max(0.0, excess)
     if not steps < math.inf:
-        raise InputError(f"regularization must be larger, got {lam:g}: the steps that it asks for have no end.")
+        raise InputError(f"regularization must be larger, got {lam:g}: the steps that it needs overflow.")
     return math.ceil(steps)
 
 
 def conditions(assumed: Assumptions, over: Horizon, *, width: int, smallest_eigenvalue: float) -> Conditions:
-    """What Theorem 1 and its lemmas ask of m, η and λ, every unnamed constant taken as 1.
+    """What Theorem 1 and its lemmas require of m, η and λ, every unnamed constant taken as 1.
 
-    width  m, at which the largest step size is told; `smallest_eigenvalue` is λ_0, and 0 makes the width infinite.
-    What is beyond float64 is infinite.
     Departures: the theorem says poly(…) for m; these are the polynomials of its lemmas. Lemma 5.2 prints λ^(-1/2) in
     its second width; what its proof uses, 2 sqrt(t/(mλ)) ≥ m^(-3/2) L^(-3/2) (log(TKL²/δ))^(3/2), gives λ^(1/2).
+
+    Args:
+        assumed: δ and S.
+        over: T, K, L and λ.
+        width: m of the network that is played, for the largest step size.
+        smallest_eigenvalue: λ_0; 0 makes the width infinite.
+
+    Returns:
+        The conditions; numbers beyond float64 are infinite.
+
+    Raises:
+        InputError: a number outside what the analysis allows.
+
+    Example:
+        >>> from neuralucb import theory
+        >>> over = theory.Horizon(100, 4, 2, 1.0)
+        >>> needed = theory.conditions(theory.Assumptions(), over, width=20, smallest_eigenvalue=0.1)
+        >>> f"{needed.width:.0e}"
+        '4e+25'
     """
     known, (T, K, L, lam) = _checked(assumed, over), over
     if width < 1:
@@ -102,30 +170,32 @@ def conditions(assumed: Assumptions, over: Horizon, *, width: int, smallest_eige
         raise InputError(f"smallest_eigenvalue must be at least 0 and finite, got {smallest_eigenvalue}.")
     log_lambda_0 = math.log(smallest_eigenvalue) if smallest_eigenvalue > 0 else -math.inf
     log_delta, log_layers = math.log(known.failure), math.log(L)
-    of_kernel = 4 * math.log(T * K) + 6 * log_layers + math.log(2 * math.log(T * K) + log_layers - log_delta)
-    doubt = 1.5 * math.log(math.log(T * K) + 2 * log_layers - log_delta)
+    kernel = 4 * math.log(T * K) + 6 * log_layers + math.log(2 * math.log(T * K) + log_layers - log_delta)
+    confidence = 1.5 * math.log(math.log(T * K) + 2 * log_layers - log_delta)
     widths = (
-        _exp(of_kernel - 4 * log_lambda_0),
+        _exp(kernel - 4 * log_lambda_0),
         _self_consistent(7 * (math.log(T) - math.log(lam)) + 21 * log_layers),
-        _exp(doubt + math.log(lam) / 2 - 1.5 * log_layers),
-        _exp(doubt + 6 * math.log(T * K * L)),
+        _exp(confidence + math.log(lam) / 2 - 1.5 * log_layers),
+        _exp(confidence + 6 * math.log(T * K * L)),
     )
-    least = _exp(-2 * math.log(known.norm)) if known.norm > 0 else math.inf
-    return Conditions(max(widths), *widths, 1 / (width * T * L + width * lam), max(1.0, least))
+    smallest = _exp(-2 * math.log(known.norm)) if known.norm > 0 else math.inf
+    return Conditions(max(widths), *widths, 1 / (width * T * L + width * lam), max(1.0, smallest))
 
 
 class _Known(NamedTuple):
-    """What is assumed, as plain numbers."""
+    """The assumptions, as plain numbers."""
 
     noise: float
     failure: float
     norm: float
     constant: float
-    """C_3, the one of the bounds"""
+    """C_3, the only one in the bounds"""
 
 
-def _regret(effective_dimension: float, assumed: Assumptions, over: Horizon, steps: float, *, doubt: float) -> float:
-    """All of either bound but its last number."""
+def _regret(
+    effective_dimension: float, assumed: Assumptions, over: Horizon, steps: float, *, confidence: float
+) -> float:
+    """Either bound, without the number that it adds at the end."""
     known, lam, T, layers = _checked(assumed, over), over.regularization, over.rounds, over.rounds * over.depth
     if lam > layers:
         raise InputError(
@@ -136,18 +206,17 @@ def _regret(effective_dimension: float, assumed: Assumptions, over: Horizon, ste
     if not 0 <= effective_dimension < math.inf:
         raise InputError(f"effective_dimension must be at least 0 and finite, got {effective_dimension}.")
     information = effective_dimension * over.log_contexts + 2
-    whole = math.log(lam + known.constant * layers) + (math.log(T) - math.log(lam)) / 2
-    kept = (
-        math.log1p(-lam / layers) if lam < layers else -math.inf
-    )  # log1p: 1 - λ/(TL) of a tiny λ would have no digits
-    optimisation = _exp(whole + (steps / 2 * kept if steps else 0.0))
-    scale = known.noise * math.sqrt(information + doubt) + optimisation + 2 * math.sqrt(lam) * known.norm
+    at_start = math.log(lam + known.constant * layers) + (math.log(T) - math.log(lam)) / 2
+    # log1p, because 1 - λ/(TL) of a tiny λ would have no digits
+    per_step = math.log1p(-lam / layers) if lam < layers else -math.inf
+    optimisation = _exp(at_start + (steps / 2 * per_step if steps else 0.0))
+    scale = known.noise * math.sqrt(information + confidence) + optimisation + 2 * math.sqrt(lam) * known.norm
     return 3 * math.sqrt(T) * math.sqrt(information) * scale
 
 
 def _self_consistent(log_factor: float) -> float:
-    """The largest m with m = factor · (log m)³; 1 where every m beyond 1 is enough."""
-    log_m = max(1000.0, 2 * log_factor)  # from above: the smaller root, where there is one, must not catch it
+    """The largest m with m = factor · (log m)³; 1 where every m above 1 satisfies m ≥ factor · (log m)³."""
+    log_m = max(1000.0, 2 * log_factor)  # from above, so as not to end at the smaller root
     for _ in range(200):
         log_m = log_factor + 3 * math.log(log_m)
         if log_m <= 1:
@@ -160,10 +229,10 @@ def _exp(logarithm: float) -> float:
 
 
 def _checked(assumed: Assumptions, over: Horizon) -> _Known:
-    """What is assumed, where it and the horizon are numbers that the analysis allows."""
-    for name, value, least in (("rounds", over.rounds, 1), ("arms", over.arms, 1), ("depth", over.depth, 2)):
-        if not least <= value < math.inf:
-            raise InputError(f"{name} must be at least {least} and finite, got {value}.")
+    """The assumptions, where they and the horizon are numbers that the analysis allows."""
+    for name, value, smallest in (("rounds", over.rounds, 1), ("arms", over.arms, 1), ("depth", over.depth, 2)):
+        if not smallest <= value < math.inf:
+            raise InputError(f"{name} must be at least {smallest} and finite, got {value}.")
     check_regularization(over.regularization)
     known = _Known(*(float(value) for value in (*assumed[:3], assumed.constants[2])))
     if not 0 < known.failure <= 1:

@@ -1,150 +1,32 @@
-"""The neural tangent kernel of an infinitely wide network (Zhou et al. 2020, Definition 1), in closed form for ReLU."""
+"""The neural tangent kernel H (Zhou et al. 2020, Definition 1): in closed form for infinite width, and of a network."""
 
 import math
 import sys
 from collections.abc import Callable
-from itertools import combinations_with_replacement
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
 from neuralucb.gradients import inner
 from neuralucb.networks.network import Network
-from neuralucb.policy import Slot
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.precision import exact
 from neuralucb.runtime.progress import Progress
 from neuralucb.runtime.threads import spread
+from neuralucb.theory.directions import Directions, angles, directions
+from neuralucb.theory.linalg import tiles
 
-__all__ = [
-    "Directions",
-    "directions",
-    "distinct",
-    "empirical_kernel",
-    "kernel_product",
-    "parallel_pair",
-    "tangent_kernel",
-]
-
-TILE = 128
-"""Contexts a side: the handful of arrays that a tile takes stay in a core's cache."""
-
-
-NEAR = 1e-6
-"""1 - |cos| below which an angle is computed from a difference: from the cosine it would have 10 digits or fewer."""
-
-
-PARALLEL = 1e-6
-"""Radians: directions nearer than this are one direction, about what contexts stored in float32 can tell apart."""
-
-
-class Directions(NamedTuple):
-    """Contexts as unit vectors and norms, in float64."""
-
-    unit: np.ndarray
-    """[n, d] x/‖x‖; 0 for a context that is 0"""
-    norm: np.ndarray
-    """[n]"""
-    arm: np.ndarray | None
-    """[n] the arm whose block of (0, …, x, …, 0) holds x; None where contexts are plain vectors"""
-
-    def __len__(self) -> int:
-        return len(self.norm)
-
-    def take(self, rows: Any) -> "Directions":
-        """Some of the contexts."""
-        return Directions(self.unit[rows], self.norm[rows], None if self.arm is None else self.arm[rows])
-
-
-def directions(contexts: Any, *, name: str = "contexts") -> Directions:
-    """Contexts, checked: an array [n, d], or a `Slot` of x [n, d] and arm [n], which stands for (0, …, x, …, 0)."""
-    if isinstance(contexts, Directions):
-        return contexts
-    x, arm = (contexts.x, np.asarray(contexts.arm)) if isinstance(contexts, Slot) else (contexts, None)
-    try:
-        rows = np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a table of numbers, a row for each context, all of one length.") from None
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise InputError(f"{name} must be a table, a row for each context, got shape {rows.shape}.")
-    if arm is not None and arm.shape != rows.shape[:1]:
-        raise InputError(f"{name} must have an arm for each of the {len(rows)} rows, got shape {arm.shape}.")
-    if not np.isfinite(rows).all():
-        raise InputError(f"{name} must be finite, got NaN or infinity in row {np.argwhere(~np.isfinite(rows))[0][0]}.")
-    largest = np.abs(rows).max(axis=1)
-    scaled = rows / np.where(largest > 0, largest, 1)[:, None]  # squares of very large or small numbers have no place
-    length = np.linalg.norm(scaled, axis=1)
-    with np.errstate(over="ignore"):
-        norm = largest * length
-    if not np.isfinite(norm).all():
-        row = int(np.flatnonzero(~np.isfinite(norm))[0])
-        raise InputError(
-            f"{name} must have norms within float64, got one beyond in row {row}; scale the contexts down."
-        )
-    return Directions(scaled / np.where(length > 0, length, 1)[:, None], norm, arm)
-
-
-def angles(a: Directions, b: Directions) -> tuple[np.ndarray, np.ndarray]:
-    """The angle α between every two directions, and 1 - cos α, both to full precision near 0 and near π."""
-    cosine = a.unit @ b.unit.T
-    same = None if a.arm is None or b.arm is None else a.arm[:, None] == b.arm[None]
-    if same is not None:
-        cosine *= same
-    np.clip(cosine, -1, 1, out=cosine)
-    angle = np.arccos(cosine)
-    gap = np.subtract(1, cosine)
-    left, right = np.nonzero((gap < NEAR) | (gap > 2 - NEAR))
-    if left.size:
-        opposite = gap[left, right] > 1
-        sign = np.where(opposite, -1.0, 1.0)[:, None]
-        half = np.arcsin(np.minimum(np.linalg.norm(a.unit[left] - sign * b.unit[right], axis=1) / 2, 1))
-        angle[left, right] = np.where(opposite, np.pi - 2 * half, 2 * half)
-        gap[left, right] = np.where(opposite, 2 * np.cos(half) ** 2, 2 * np.sin(half) ** 2)
-    return angle, gap
-
-
-def tiles(rows: int, columns: int | None = None, *, size: int | None = None) -> list[tuple[slice, slice]]:
-    """The tiles of a matrix; of a symmetric one, without `columns`, those on and above the diagonal."""
-    size = size or TILE
-    down = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
-    if columns is None:
-        return list(combinations_with_replacement(down, 2))
-    across = [slice(start, min(start + size, columns)) for start in range(0, columns, size)]
-    return [(up, left) for up in down for left in across]
-
-
-def parallel_pair(contexts: Any) -> tuple[int, int] | None:
-    """The first two contexts of one direction, which make H singular; a context that is 0 pairs with itself.
-
-    Opposite directions are not counted: two of them leave H regular.
-    """
-    groups = distinct(contexts)
-    known = directions(contexts)
-    zero = np.flatnonzero(known.norm == 0)
-    if zero.size:
-        return int(zero[0]), int(zero[0])
-    later = np.flatnonzero(groups != np.arange(len(groups)))
-    return (int(groups[later[0]]), int(later[0])) if later.size else None
-
-
-def distinct(contexts: Any) -> np.ndarray:
-    """For each context the first one of its direction, itself if none came before."""
-    known = directions(contexts)
-    first = np.arange(len(known))
-    for rows, columns in tiles(len(known)):
-        a, b = np.nonzero(known.unit[rows] @ known.unit[columns].T > 1 - NEAR)
-        a, b = a + rows.start, b + columns.start
-        kept = (a < b) & (known.arm is None or known.arm[a] == known.arm[b])
-        a, b = a[kept], b[kept]
-        close = np.linalg.norm(known.unit[a] - known.unit[b], axis=1) < PARALLEL
-        np.minimum.at(first, b[close], a[close])
-    return first
-
+__all__ = ["LIMITS", "empirical_kernel", "kernel_product", "tangent_kernel"]
 
 LIMITS = ("gaussian", "symmetric", "paper")
+"""Initializations whose limit of infinite width is known."""
+
+GRADIENT_TILE = 256
+"""Contexts per side of a tile of the empirical kernel: their gradients are kept as factors, a few vectors of length m
+per context."""
 
 
 def tangent_kernel(
@@ -155,27 +37,44 @@ def tangent_kernel(
     initialization: str = "gaussian",
     progress: Progress | None = None,
 ) -> np.ndarray:
-    """H between every two contexts, or between contexts and others (Definition 1), in float64.
+    """H between every two contexts, or between contexts and others (Definition 1).
 
         Σ^(1)_ij = H̃^(1)_ij = ⟨x^i, x^j⟩
         Σ^(l+1)_ij = 2E[σ(u)σ(v)] = sqrt(Σ_ii Σ_jj) (sin α + (π - α) cos α)/π,   (u, v) ~ N(0, A^(l)_ij)
         H̃^(l+1)_ij = H̃^(l)_ij · 2E[σ'(u)σ'(v)] + Σ^(l+1)_ij,   2E[σ'(u)σ'(v)] = (π - α)/π
         H = (H̃^(L) + Σ^(L))/2
 
-    with α = arccos of the correlation of Σ^(l). Its diagonal is ‖x‖²(L + 1)/2.
+    with α = arccos of the correlation of Σ^(l). Its diagonal is ‖x‖²(L + 1)/2. A symmetric H costs n²/2 entries,
+    computed in tiles on all cores; the memory is that of the matrix.
+    Departure: H̃ where the paper has H for its θ_0; see docs/deviations.md.
 
-    contexts        an array [n, d], of any norm, or a `Slot` of x [n, d] and arm [n], which stands for (0, …, x, …, 0).
-    initialization  whose limit: `gaussian` has H; `symmetric`, and `paper` on contexts of two equal halves, have H̃^(L),
-                    because their last layer has variance 2/m, not 1/m.
+    Args:
+        contexts: an array [n, d], of any norm, or a `Slot` of x [n, d] and arm [n], which stands for (0, …, x, …, 0).
+        others: contexts of the same kind, [k, d]; without them, H of the contexts with themselves.
+        depth: L, the layers of the network.
+        initialization: the θ_0 whose limit to take. `gaussian` has H; `symmetric`, and `paper` on contexts of two
+            equal halves, have H̃^(L), because their last layer has variance 2/m, not 1/m.
+        progress: called with the tiles done and the total.
 
-    n²/2 entries are computed, in tiles over all cores; memory is that of the matrix.
-    Departure: H̃ where the paper has H for its own θ_0; see docs/deviations.md.
+    Returns:
+        [n, n], or [n, k] with others, in float64.
+
+    Raises:
+        InputError: contexts that are not finite numbers or whose norms leave float64, a depth below 2, an
+            initialization without a known limit, or a matrix larger than the free memory.
+
+    Example:
+        >>> import numpy as np
+        >>> from neuralucb import theory
+        >>> theory.tangent_kernel(np.eye(2), depth=2).round(3)
+        array([[1.5  , 0.318],
+               [0.318, 1.5  ]])
     """
     a = directions(contexts)
-    b = None if others is None else _matching(directions(others, name="others"), a)
+    b = a if others is None else _matching(directions(others, name="others"), a)
     _check(depth, initialization)
-    _check_scale(a, a if b is None else b, depth)
-    shape = len(a), len(a if b is None else b)
+    _check_scale(a, b, depth)
+    shape = len(a), len(b)
     require_memory(
         8 * shape[0] * shape[1], what=f"a kernel matrix of {shape[0]} × {shape[1]}", cure="take fewer", host=True
     )
@@ -183,18 +82,37 @@ def tangent_kernel(
 
     def fill(tile: tuple[slice, slice]) -> None:
         rows, columns = tile
-        matrix[tile] = _tile(a.take(rows), (a if b is None else b).take(columns), depth, initialization)
-        if b is None and rows != columns:
+        matrix[tile] = _tile(a.take(rows), b.take(columns), depth, initialization)
+        if others is None and rows != columns:
             matrix[columns, rows] = matrix[tile].T
 
-    spread(fill, tiles(len(a)) if b is None else tiles(*shape), progress)
+    spread(fill, tiles(len(a)) if others is None else tiles(*shape), progress)
     return matrix
 
 
 def kernel_product(
     contexts: Any, *, depth: int, initialization: str = "gaussian"
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """V [n, k] -> H V, without the matrix: each tile is computed, used and forgotten."""
+    """A function that multiplies by H without ever holding it: each tile is computed, used and dropped.
+
+    Args:
+        contexts: as for `tangent_kernel`.
+        depth: L, the layers of the network.
+        initialization: as for `tangent_kernel`.
+
+    Returns:
+        V [n, k] -> H V [n, k].
+
+    Raises:
+        InputError: as `tangent_kernel` does.
+
+    Example:
+        >>> import numpy as np
+        >>> from neuralucb import theory
+        >>> theory.kernel_product(np.eye(2), depth=2)(np.ones((2, 1))).round(3)
+        array([[1.818],
+               [1.818]])
+    """
     known = directions(contexts)
     _check(depth, initialization)
     _check_scale(known, known, depth)
@@ -218,8 +136,46 @@ def kernel_product(
     return multiply
 
 
+def empirical_kernel(network: Network, params: Any, contexts: Any, others: Any = None) -> np.ndarray:
+    """⟨g(x^i; θ), g(x^j; θ)⟩/m between every two contexts, or between contexts and others.
+
+    Lemma B.1: at a random θ_0 it approaches H as the width m grows, with an error of order 1/√m. Computed in tiles, in
+    the network's precision; no gradient of length p is ever built.
+    Departure: for a θ_0 of two halves the limit is H̃^(L); see `tangent_kernel`.
+
+    Args:
+        network: such as `mlp(dim, width=20)`.
+        params: θ, such as `network.init(key)`.
+        contexts: a pytree that the network takes, with a leading axis of n contexts.
+        others: contexts of the same kind, k of them; without them, the kernel of the contexts with themselves.
+
+    Returns:
+        [n, n], or [n, k] with others, in float64.
+
+    Raises:
+        InputError: contexts that are not finite, or that the network cannot take.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> from neuralucb import theory
+        >>> from neuralucb.networks.mlp import mlp
+        >>> network = mlp(2, width=16)
+        >>> theory.empirical_kernel(network, network.init(jax.random.key(0)), np.eye(2, dtype=np.float32)).shape
+        (2, 2)
+    """
+    count = _count(network, contexts, "contexts")
+    right = contexts if others is None else others
+    columns = count if others is None else _count(network, others, "others")
+    matrix = np.empty((count, columns))
+    for rows, across in tiles(count, None if others is None else columns, size=GRADIENT_TILE):
+        matrix[rows, across] = _products(network, params, _take(contexts, rows), _take(right, across))
+        if others is None:
+            matrix[across, rows] = matrix[rows, across].T
+    return matrix
+
+
 def _tile(a: Directions, b: Directions, depth: int, initialization: str) -> np.ndarray:
-    """One tile of H. What is followed from layer to layer is 1 - ρ, which keeps its digits where ρ is near 1."""
+    """One tile of H. The recursion over layers is in 1 - ρ, which keeps its digits where ρ is near 1."""
     angle, gap = angles(a, b)
     tangent = 1 - gap  # H̃/(‖x‖‖y‖)
     for layer in range(depth - 1):
@@ -242,17 +198,20 @@ def _tile(a: Directions, b: Directions, depth: int, initialization: str) -> np.n
 
 
 def _matching(others: Directions, contexts: Directions) -> Directions:
+    """The others, where they are of the same kind as the contexts."""
     if others.unit.shape[1] != contexts.unit.shape[1] or (others.arm is None) != (contexts.arm is None):
         raise InputError(
-            f"others must be contexts of the same kind, got {others.unit.shape[1]} numbers and "
-            f"{'no arms' if others.arm is None else 'arms'} beside {contexts.unit.shape[1]} and "
-            f"{'none' if contexts.arm is None else 'arms'}."
+            f"others must be contexts of the same kind, got {_kind(others)} where contexts have {_kind(contexts)}."
         )
     return others
 
 
+def _kind(known: Directions) -> str:
+    return f"{known.unit.shape[1]} numbers and {'no arms' if known.arm is None else 'arms'}"
+
+
 def _check_scale(a: Directions, b: Directions, depth: int) -> None:
-    """H grows with the product of two norms: neither may it overflow, nor a context vanish that is not 0."""
+    """H grows with the product of two norms: refuse one that overflows, or that vanishes where no context is 0."""
     largest = float(a.norm.max()), float(b.norm.max())
     least = tuple(float(known.norm.min(where=known.norm > 0, initial=1.0)) for known in (a, b))
     for pair, lost, word in (
@@ -268,42 +227,19 @@ def _check_scale(a: Directions, b: Directions, depth: int) -> None:
 
 def _check(depth: int, initialization: str) -> None:
     if not isinstance(depth, int | np.integer):
-        raise TypeError(f"depth must be a whole number, got {depth!r}.")
+        raise TypeError(f"depth must be an integer, got {depth!r}.")
     if depth < 2:
         raise InputError(f"depth must be at least 2, got {depth}.")
     if initialization not in LIMITS:
         raise InputError(
             f"initialization must be one of {', '.join(LIMITS)}, got {initialization!r}; "
-            "Definition 1 has no kernel for others."
+            "the limit of infinite width is known only for these."
         )
 
 
-GRADIENT_TILE = 256
-"""Contexts a tile: their gradients are kept as factors, a few vectors of length m each."""
-
-
-def empirical_kernel(network: Network, params: Any, contexts: Any, others: Any = None) -> np.ndarray:
-    """⟨g(x^i; θ), g(x^j; θ)⟩/m between every two contexts, or between contexts and others, in float64.
-
-    Lemma B.1: at a random θ_0 it approaches H as the width m grows, with an error of order 1/√m.
-    contexts is a pytree with a leading axis, as many as you like: the work is done in tiles, and no gradient of
-    length p is ever built. Computed in the network's own precision.
-    Departure: for a θ_0 of two halves the limit is H̃^(L); see `tangent_kernel`.
-    """
-    count = _count(network, contexts, "contexts")
-    columns = count if others is None else _count(network, others, "others")
-    matrix = np.empty((count, columns))
-    for rows, across in (
-        tiles(count, size=GRADIENT_TILE) if others is None else tiles(count, columns, size=GRADIENT_TILE)
-    ):
-        right = contexts if others is None else others
-        matrix[rows, across] = _products(network, params, _take(contexts, rows), _take(right, across))
-        if others is None:
-            matrix[across, rows] = matrix[rows, across].T
-    return matrix
-
-
 def _products(network: Network, params: Any, a: Any, b: Any) -> np.ndarray:
+    """One tile of the empirical kernel."""
+
     def gradients(rows: Any) -> Any:
         return jax.vmap(lambda context: network.tangent(params, context)[1])(rows)
 
@@ -319,7 +255,7 @@ def _count(network: Network, contexts: Any, name: str) -> int:
     counts = {np.shape(leaf)[:1] for leaf in leaves}
     if len(counts) != 1 or counts <= {(), (0,)}:
         raise InputError(
-            f"{name} must be an array with a row for each context, or a pytree of such arrays, got "
+            f"{name} must be an array with one row per context, or a pytree of such arrays, got "
             f"{type(contexts).__name__} of shapes {sorted(map(np.shape, leaves))[:3]}."
         )
     rows = jax.tree.map(np.asarray, contexts)

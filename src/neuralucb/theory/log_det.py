@@ -1,6 +1,7 @@
 """log det(I + H/λ) from products with H alone: a Nyström part, and stochastic Lanczos quadrature for the rest.
 
-Frangella, Tropp & Udell 2023 for the first, Ubaru, Chen & Saad 2017 for the second, Wenger et al. 2022 for the two.
+Frangella, Tropp & Udell 2023 for the first, Ubaru, Chen & Saad 2017 for the second, Wenger et al. 2022 for both
+together.
 """
 
 import math
@@ -11,30 +12,26 @@ import numpy as np
 
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.progress import Progress
-from neuralucb.theory.linalg import check_regularization
+from neuralucb.theory.linalg import check_regularization, solve_lower
 
 __all__ = ["Estimate", "estimate_log_det"]
 
 RANK = 256
-"""Columns of the Nyström part; a quarter of the contexts if they are few."""
-
+"""Columns of the Nyström part; a quarter of the contexts where those are few."""
 
 PROBES = 32
-"""More cost little beside the tiles of H, but n · 24 numbers of memory each."""
-
+"""More would cost little beside the tiles of H, but n · 24 numbers of memory each."""
 
 STEPS = 24
-
+"""Of Lanczos's method."""
 
 EPS = float(np.finfo(np.float64).eps)
 
-
 LOST = 0.1
-"""By how much rounding may move an eigenvalue of M; none is below 1."""
-
+"""How far rounding may move an eigenvalue of M, all of which are 1 or more."""
 
 NODE = 0.5
-"""Where Radau's rule has its node: below every eigenvalue of M, rounding included."""
+"""The fixed node of Radau's rule: below every eigenvalue of M, rounding included."""
 
 
 class Estimate(NamedTuple):
@@ -58,13 +55,31 @@ def estimate_log_det(
         tr log M ≈ mean over random signs z of  n · Σ_k τ_k² log θ_k
 
     UΛUᵀ is Nyström's approximation of H from its product with 256 random directions: it takes the large eigenvalues
-    out of what is left to chance. θ_k and τ_k are the eigenvalues and the first entries of the eigenvectors of the
-    tridiagonal matrix to which Lanczos's method, begun at z/√n, reduces M.
-    With few steps that sum is too large. Gauss's and Radau's rules hold the truth between them, because M has no
-    eigenvalue below 1 and the derivatives of log alternate: the middle of the two is taken.
-    The error is the standard error over 32 probes, and beside it half of what lies between the rules, and rounding.
+    out of what is sampled. θ_k and τ_k are the eigenvalues and the first entries of the eigenvectors of the
+    tridiagonal matrix to which Lanczos's method, started at z/√n, reduces M.
+    With few steps that sum is too large. Gauss's and Radau's rules bracket the truth, because M has no eigenvalue
+    below 1 and the derivatives of log alternate in sign: the estimate is the middle of the two.
+    The error is the standard error over 32 probes, plus half the distance between the two rules, plus rounding.
 
-    multiply  V [n, k] -> H V; it is called 25 times.
+    Args:
+        multiply: V [n, k] -> H V, such as `kernel_product` returns; it is called 25 times.
+        size: n, the number of contexts.
+        regularization: λ.
+        seed: of the random directions and signs.
+        progress: called with the products done and the total.
+
+    Returns:
+        The estimate and one standard error.
+
+    Raises:
+        InputError: λ is not positive, or is lost in rounding.
+
+    Example:
+        >>> import numpy as np
+        >>> from neuralucb import theory
+        >>> found = theory.estimate_log_det(lambda v: 3 * v, 100, regularization=1.0)
+        >>> abs(found.value - 100 * np.log(4)) < 2 * found.error < 5
+        True
     """
     check_regularization(regularization)
     rng = np.random.default_rng(seed)
@@ -75,7 +90,7 @@ def estimate_log_det(
     largest = float(values.max())
     if math.sqrt(size) * EPS * largest > LOST * regularization:
         raise InputError(
-            f"regularization must be above what rounding leaves of {size} contexts' eigenvalues, up to {largest:.3g}, "
+            f"regularization must be above the rounding error of {size} contexts' eigenvalues, up to {largest:.3g}, "
             f"got {regularization:g}; take a larger λ."
         )
     shrink = 1 / np.sqrt(1 + values / regularization) - 1
@@ -97,7 +112,7 @@ def estimate_log_det(
 
 
 def _nystrom(multiply: Callable[[np.ndarray], np.ndarray], random: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """U and Λ of HΩ(ΩᵀHΩ)⁻¹(HΩ)ᵀ, with a shift against rounding that is taken off again."""
+    """U and Λ of HΩ(ΩᵀHΩ)⁻¹(HΩ)ᵀ, shifted against rounding, and back at the end."""
     directions = np.linalg.qr(random)[0]
     product = multiply(directions)
     if not product.any():
@@ -106,16 +121,16 @@ def _nystrom(multiply: Callable[[np.ndarray], np.ndarray], random: np.ndarray) -
     product += shift * directions
     middle = directions.T @ product
     root = np.linalg.cholesky((middle + middle.T) / 2)
-    vectors, singular, _ = np.linalg.svd(np.linalg.solve(root, product.T).T, full_matrices=False)
+    vectors, singular, _ = np.linalg.svd(solve_lower(root, product.T).T, full_matrices=False)
     return vectors, np.maximum(singular**2 - shift, 0)
 
 
 def _tridiagonal(
     multiply: Callable[[np.ndarray], np.ndarray], start: np.ndarray, steps: int, tick: Callable[[int], None]
 ) -> np.ndarray:
-    """Lanczos's method for every column at once, each made orthogonal to all before it: [probes, steps + 1, steps + 1].
+    """Lanczos's method for every column at once, each step orthogonal to all before it: [probes, steps + 1, steps + 1].
 
-    The last row has all but its diagonal, which is left to `_with_node`.
+    The last row lacks its diagonal entry, which `_with_node` sets.
     """
     basis = [start]
     reduced = np.zeros((start.shape[1], steps + 1, steps + 1))
@@ -127,7 +142,7 @@ def _tridiagonal(
                 new -= old * (old * new).sum(axis=0)
         beside = np.linalg.norm(new, axis=0)
         alive = beside > 1e-12 * np.abs(reduced[:, 0, 0])
-        beside *= alive  # a column whose space is exhausted goes on as 0
+        beside *= alive  # a column whose Krylov space is exhausted continues as 0
         reduced[:, step, step + 1] = reduced[:, step + 1, step] = beside
         basis.append(np.where(alive, new / np.where(alive, beside, 1), 0))
         tick(step + 1)
@@ -135,7 +150,7 @@ def _tridiagonal(
 
 
 def _with_node(reduced: np.ndarray, node: float) -> np.ndarray:
-    """The matrices of Radau's rule: the last number of a diagonal makes `node` an eigenvalue (Golub 1973)."""
+    """The matrices of Radau's rule: the last diagonal entry makes `node` an eigenvalue (Golub 1973)."""
     values, vectors = np.linalg.eigh(reduced[:, :-1, :-1])
     last = node + reduced[:, -1, -2] ** 2 * (vectors[:, -1] ** 2 / (values - node)).sum(axis=1)
     found = reduced.copy()

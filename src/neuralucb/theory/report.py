@@ -1,52 +1,54 @@
-"""What the theory says of a problem, beside what NeuralUCB does on it: d̃, λ_0, S, the bound, the regret."""
+"""The theory of one planned run of NeuralUCB: d̃, λ_0, S, the bound, and notes on where the theorem does not apply."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from neuralucb.confidence import Assumptions
-from neuralucb.experiments.plans import Plan
-from neuralucb.experiments.results import Result
+from neuralucb.experiments import Plan, Result
 from neuralucb.policy import Slot
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import host_bytes, require_memory
 from neuralucb.runtime.progress import Meter
 from neuralucb.simulation import draw_rounds
 from neuralucb.theory.bounds import Conditions, Horizon, conditions, corollary_1, least_steps, theorem_1
 from neuralucb.theory.dimension import dimension_from_eigenvalues, dimensions_over_rounds, effective_dimension_of
-from neuralucb.theory.kernel import LIMITS, Directions, directions, distinct, tangent_kernel
-from neuralucb.theory.linalg import finite_or_none
+from neuralucb.theory.directions import Directions, directions, first_of_direction
+from neuralucb.theory.kernel import LIMITS, tangent_kernel
 from neuralucb.theory.norm import rounding, squared_norms
 
-__all__ = ["Report", "analyse", "noise_of", "not_proved", "unlike_the_paper"]
+__all__ = ["Report", "analyse", "finite_or_none"]
 
-POINTS = 60
-"""of the curves over rounds"""
-
+CURVE_POINTS = 60
+"""Of the curves over rounds."""
 
 DECADES = 3
-"""For d̃ against λ, on either side of 1; more where the λ that is played lies beyond."""
+"""Of λ on either side of 1, for d̃ against λ; more where the λ of the run lies beyond."""
 
-
-A_DECADE = 4
-"""Points of that curve."""
-
+POINTS_PER_DECADE = 4
+"""Of that curve."""
 
 AGREE = 1e-6
-"""Relative: what d̃ by Cholesky and by eigenvalues may differ without a word."""
+"""Relative: how far d̃ by Cholesky and by eigenvalues may differ without a note."""
 
-
-ROOM = 2.25
-"""Bytes beside each other when all is exact, over those of the matrix."""
-
+EXACT_MEMORY = 2.25
+"""Memory that the exact computation takes, relative to H: H itself, and a copy for its eigenvalues or its factor."""
 
 CONTEXT_BYTES = 28
-"""Of each number of a context: as it is drawn, in float32, and three times in float64 while its direction is found."""
+"""Per number of a context: one float32 as it is drawn, and three float64 while its direction is computed."""
+
+UNIT = 1e-5
+"""How far float32 may leave a norm of 1 from 1."""
+
+NONE = np.zeros(0)
 
 
 class Report(NamedTuple):
-    """The theory of one problem with the contexts of one seed. What cannot be had is None, and `notes` says why."""
+    """The theory of one problem, on the contexts of one seed. What cannot be computed is None, and `notes` says why."""
 
     problem: str
     seed: int
@@ -55,44 +57,46 @@ class Report(NamedTuple):
     width: int
     initialization: str
     """whose limit the kernel is"""
-    effective_dimension: float
-    effective_dimension_error: float
-    """0 where it is exact"""
-    lambda_0: float | None
-    norm: float | None
-    """S = sqrt(2 hᵀH⁻¹h)"""
-    steps: int | None
-    """J, corrected"""
-    bound: float | None
-    """Theorem 1"""
-    expected_bound: float | None
-    """Corollary 1"""
-    conditions: Conditions | None
-    repeated: int
-    """contexts whose direction came before"""
     largest_reward: float
-    notes: tuple[str, ...]
-    eigenvalues: np.ndarray | None
+    effective_dimension: float
+    """d̃; NaN where λ is lost in rounding"""
+    effective_dimension_error: float = 0.0
+    """0 where d̃ is exact"""
+    lambda_0: float | None = None
+    norm: float | None = None
+    """S = sqrt(2 hᵀH⁻¹h)"""
+    steps: int | None = None
+    """J, corrected"""
+    bound: float | None = None
+    """Theorem 1"""
+    expected_bound: float | None = None
+    """Corollary 1"""
+    conditions: Conditions | None = None
+    repeated: int = 0
+    """contexts that repeat a direction, or are 0"""
+    notes: tuple[str, ...] = ()
+    eigenvalues: np.ndarray | None = None
     """of H, largest first"""
-    rounds: np.ndarray
+    rounds: np.ndarray = NONE
     """t, of the two curves"""
-    dimensions: np.ndarray
+    dimensions: np.ndarray = NONE
     """d̃ after t rounds"""
-    bounds: np.ndarray
+    bounds: np.ndarray = NONE
     """Theorem 1 after t rounds; NaN where it says nothing"""
 
     def dimensions_by_regularization(self) -> tuple[np.ndarray, np.ndarray]:
-        """λ, and d̃ with it; empty where there are no eigenvalues."""
+        """Values of λ, and d̃ for each; empty where there are no eigenvalues."""
         if self.eigenvalues is None:
-            return np.zeros(0), np.zeros(0)
-        played = math.log10(self.over.regularization)
-        low, high = min(-DECADES, math.floor(played)), max(DECADES, math.ceil(played))
-        lambdas = np.union1d(np.logspace(low, high, A_DECADE * (high - low) + 1), self.over.regularization)
+            return NONE, NONE
+        log_lambda = math.log10(self.over.regularization)
+        low, high = min(-DECADES, math.floor(log_lambda)), max(DECADES, math.ceil(log_lambda))
+        grid = np.logspace(low, high, POINTS_PER_DECADE * (high - low) + 1)
+        lambdas = np.union1d(grid, self.over.regularization)
         found = [dimension_from_eigenvalues(self.eigenvalues, regularization=float(one)) for one in lambdas]
         return lambdas, np.asarray(found)
 
     def as_json(self, measured: Result) -> dict[str, Any]:
-        """A plain dictionary, with the regret that was measured; what cannot be had is None."""
+        """A plain dictionary, with the measured regret beside the theory; what cannot be computed is None."""
         of_seed = dict(zip(measured.seeds, measured.final_regret, strict=True))
         return {
             "problem": self.problem,
@@ -124,157 +128,246 @@ class Report(NamedTuple):
         }
 
 
-def analyse(plan: Plan, meter: Meter = lambda what: None) -> Report:
-    """The theory for the one point of a plan of NeuralUCB, on the contexts of its first seed.
+class _Case(NamedTuple):
+    """What the theory takes from a planned run: its contexts and rewards, λ and L, and the kernel's limit."""
 
-    Contexts of one direction, such as a row of a data set that comes twice, make H singular. d̃ counts them all, as
-    Definition 2 does; λ_0 is then 0; S is taken over the first of each direction, where rewards agree (h(cx) = c h(x),
-    as every network without biases has it), and is infinite where they do not. Where H of those is singular to working
-    precision all the same, S, J and the bound are None.
+    over: Horizon
+    contexts: Directions
+    """of all rounds and arms, in the order in which they came"""
+    rewards: np.ndarray
+    """h [TK], expected"""
+    noise: np.ndarray
+    """[T] as drawn"""
+    settings: dict[str, Any]
+    """of the algorithm"""
+    problem_settings: dict[str, Any]
+    initialization: str
+
+    @property
+    def limit(self) -> dict[str, Any]:
+        """Which kernel."""
+        return {"depth": self.over.depth, "initialization": self.initialization}
+
+
+class _Noted(NamedTuple):
+    """A number for every round or context, and notes on how it came about."""
+
+    values: np.ndarray
+    notes: tuple[str, ...] = ()
+
+
+def analyse(plan: Plan, meter: Meter = lambda what: None) -> Report:
+    """The theory of a planned run of NeuralUCB, on the contexts of its first seed.
+
+    Contexts of the same direction, such as a row of a data set that comes twice, make H singular. d̃ counts them all, as
+    Definition 2 does; λ_0 is then 0; S is computed from the first of each direction if rewards agree (h(cx) = c h(x),
+    as for every network without biases), and is infinite if they do not. Where H of those is still singular to working
+    precision, S, J and the bound are None. So are they, and λ_0, where H does not fit into memory; d̃ is then estimated.
+
+    Args:
+        plan: one algorithm, `neural-ucb`, with one setting, as `experiments.plan` returns it.
+        meter: given the name of a stage ("kernel", "eigenvalues", "d̃", "S"), returns its progress or None.
+
+    Returns:
+        The report.
+
+    Raises:
+        InputError: the contexts alone do not fit into memory, or the contexts or λ leave float64.
+
+    Example:
+        >>> from neuralucb import theory
+        >>> from neuralucb.experiments import plan
+        >>> report = theory.analyse(plan("h1", ["neural-ucb"], {"dim": 4}, rounds=10, seeds=1))
+        >>> report.over.rounds, report.lambda_0 > 0
+        (10, True)
     """
     ((point,),) = plan.points.values()
-    problem, seed = plan.problem.make(**point.problem), plan.seeds[0]
-    settings = point.algorithm
+    problem, settings, seed = plan.problem.make(**point.problem), point.algorithm, plan.seeds[0]
     over = Horizon(plan.rounds, problem.arms, settings["depth"], settings["regularization"])
     count = over.rounds * over.arms
     require_memory(
         count * problem.dim * CONTEXT_BYTES, what=f"the theory of {count} contexts", cure="play fewer rounds", host=True
     )
     drawn = draw_rounds(jax.random.key(seed), problem, rounds=plan.rounds)
-    known, h = directions(_flat(drawn.contexts)), np.asarray(drawn.expected, np.float64).ravel()
-    initialization = settings["initialization"] if settings["initialization"] in LIMITS else "gaussian"
-    notes = unlike_the_paper(settings, problem.shared, known, h)
-    noise, louder = noise_of(settings, point.problem, np.asarray(drawn.noise))
-    common: dict[str, Any] = {"depth": over.depth, "initialization": initialization}
-    about = Report(
-        plan.problem.name, seed, over, problem.dim, settings["width"], initialization, math.nan, 0.0,
-        None, None, None, None, None, None, 0, float(h.max()), (), None, np.zeros(0), np.zeros(0), np.zeros(0),
-    )  # fmt: skip
-    if ROOM * 8 * len(known) ** 2 > host_bytes():
-        found = effective_dimension_of(known, regularization=over.regularization, progress=meter("d̃"), **common)
-        note = f"H of {len(known)} contexts does not fit into memory: d̃ is {'an estimate' if found.error else 'exact'}"
-        return about._replace(
-            effective_dimension=found.value,
-            effective_dimension_error=found.error,
-            notes=(*notes, note + ", and λ_0, S and the bound are left out; play fewer rounds for them"),
-        )
-    kernel = tangent_kernel(known, progress=meter("kernel"), **common)
-    first = distinct(known)
-    done = meter("eigenvalues")
-    values = np.linalg.eigvalsh(kernel)
-    if done is not None:
-        done(1, 1)
-    of_rounds, more = _dimensions(kernel.copy(), values, over, meter)
-    about = about._replace(
-        effective_dimension=float(of_rounds[-1]),
-        repeated=int((first != np.arange(len(first))).sum() + (known.norm == 0).sum()),
-        eigenvalues=values[::-1],
+    case = _Case(
+        over=over,
+        contexts=directions(_flat(drawn.contexts)),
+        rewards=np.asarray(drawn.expected, np.float64).ravel(),
+        noise=np.asarray(drawn.noise),
+        settings=settings,
+        problem_settings=point.problem,
+        initialization=settings["initialization"] if settings["initialization"] in LIMITS else "gaussian",
     )
-    regular = about.repeated == 0 and values[0] > rounding(values)
-    about = about._replace(lambda_0=float(values[0]) if regular else 0.0)
-    norms, of_norms = np.full(len(h), np.inf), [
-        f"H is singular to working precision (smallest eigenvalue {values[0]:.2g}), though no two contexts have one "
-        "direction: S and the bound are left out"
-    ]  # fmt: skip
-    if regular or about.repeated:
-        norms, of_norms = _norms(kernel, known, h, first, meter)
-    constants = tuple(settings[f"constant_{i}"] for i in (1, 2, 3))
-    assumed = Assumptions(noise, settings["failure"], 0.0, constants)
-    return _with_bounds(about, assumed, of_rounds, norms, (*notes, *louder, *more, *of_norms))
+    report = Report(
+        problem=plan.problem.name,
+        seed=seed,
+        over=over,
+        dim=problem.dim,
+        width=settings["width"],
+        initialization=case.initialization,
+        largest_reward=float(case.rewards.max()),
+        effective_dimension=math.nan,
+        notes=_departures(case, shared=problem.shared),
+    )
+    fits = EXACT_MEMORY * 8 * count**2 <= host_bytes()
+    return _computed(report, case, meter) if fits else _estimated(report, case, meter)
 
 
-def _dimensions(kernel: np.ndarray, values: np.ndarray, over: Horizon, meter: Meter) -> tuple[np.ndarray, list[str]]:
-    """d̃ after every round, by Cholesky, compared at the end with that of the eigenvalues; NaN where rounding has it."""
+def finite_or_none(value: float | None) -> float | None:
+    """The number as JSON can hold it: None where it is NaN or infinite."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _estimated(report: Report, case: _Case, meter: Meter) -> Report:
+    """The report without H: d̃ alone."""
+    found = effective_dimension_of(
+        case.contexts, regularization=case.over.regularization, progress=meter("d̃"), **case.limit
+    )
+    kind = "an estimate" if found.error else "exact"
+    note = (
+        f"H of {len(case.contexts)} contexts does not fit into memory: d̃ is {kind}, "
+        "and λ_0, S and the bound are left out; play fewer rounds for them"
+    )
+    return report._replace(
+        effective_dimension=found.value, effective_dimension_error=found.error, notes=(*report.notes, note)
+    )
+
+
+def _computed(report: Report, case: _Case, meter: Meter) -> Report:
+    """The report from H itself."""
+    kernel = tangent_kernel(case.contexts, progress=meter("kernel"), **case.limit)
+    first = first_of_direction(case.contexts)
+    with _stage(meter, "eigenvalues"):
+        values = np.linalg.eigvalsh(kernel)
+    dimensions = _dimensions(kernel.copy(), values, case.over, meter)
+    repeated = int((first != np.arange(len(first))).sum() + (case.contexts.norm == 0).sum())
+    regular = repeated == 0 and values[0] > rounding(values)
+    if regular or repeated:
+        with _stage(meter, "S"):
+            norms = _squared_norms(kernel, case, first)
+    else:
+        note = (
+            f"H is singular to working precision (smallest eigenvalue {values[0]:.2g}), though no two contexts have "
+            "the same direction: S and the bound are left out"
+        )
+        norms = _Noted(np.full(len(first), np.inf), (note,))
+    noise_bound, noise_notes = _noise(case)
+    report = report._replace(
+        effective_dimension=float(dimensions.values[-1]),
+        lambda_0=float(values[0]) if regular else 0.0,
+        repeated=repeated,
+        eigenvalues=values[::-1],
+        notes=(*report.notes, *noise_notes, *dimensions.notes, *norms.notes),
+    )
+    constants = tuple(case.settings[f"constant_{i}"] for i in (1, 2, 3))
+    assumed = Assumptions(noise_bound, case.settings["failure"], norm=0.0, constants=constants)
+    return _with_bounds(report, assumed, dimensions.values, norms.values)
+
+
+@contextmanager
+def _stage(meter: Meter, name: str) -> Iterator[None]:
+    """A stage that is one call, and so has no progress but its end."""
+    progress = meter(name)
+    yield
+    if progress is not None:
+        progress(1, 1)
+
+
+def _dimensions(kernel: np.ndarray, eigenvalues: np.ndarray, over: Horizon, meter: Meter) -> _Noted:
+    """d̃ after every round, by Cholesky, checked at the end against the eigenvalues; NaN where λ is lost in rounding."""
     try:
         found = dimensions_over_rounds(kernel, arms=over.arms, regularization=over.regularization, progress=meter("d̃"))
-    except ValueError as problem:
-        return np.full(over.rounds, np.nan), [f"d̃ and the bound are left out: {str(problem).rstrip('.')}"]
-    other = dimension_from_eigenvalues(values, regularization=over.regularization)
+    except InputError as problem:
+        note = f"d̃ and the bound are left out: {str(problem).rstrip('.')}"
+        return _Noted(np.full(over.rounds, np.nan), (note,))
+    other = dimension_from_eigenvalues(eigenvalues, regularization=over.regularization)
     if math.isclose(found[-1], other, rel_tol=AGREE):
-        return found, []
-    return found, [
-        f"d̃ is {found[-1]:.8g} by Cholesky and {other:.8g} by eigenvalues: beside so small a λ, "
+        return _Noted(found)
+    note = (
+        f"d̃ is {found[-1]:.8g} by Cholesky and {other:.8g} by eigenvalues: with a λ as small as "
         f"{over.regularization:g}, only the digits that they share are right"
-    ]
+    )
+    return _Noted(found, (note,))
 
 
-def _norms(
-    kernel: np.ndarray, known: Directions, h: np.ndarray, first: np.ndarray, meter: Meter
-) -> tuple[np.ndarray, list[str]]:
-    """hᵀH⁻¹h of the contexts up to each, over those of a new direction; infinite from where rewards contradict."""
-    notes = []
-    new = np.flatnonzero((first == np.arange(len(first))) & (known.norm > 0))
-    later = np.flatnonzero((first != np.arange(len(first))) & (known.norm > 0))
-    ratio = known.norm[later] / known.norm[first[later]]
-    at_odds = later[~np.isclose(h[later], ratio * h[first[later]], rtol=1e-5, atol=1e-6)]
-    zeros = np.flatnonzero((known.norm == 0) & (h != 0))
+def _squared_norms(kernel: np.ndarray, case: _Case, first: np.ndarray) -> _Noted:
+    """hᵀH⁻¹h of the contexts up to each, from the first of each direction; infinite once rewards contradict."""
+    known, h, notes = case.contexts, case.rewards, []
+    zero = known.norm == 0
+    repeats = (first != np.arange(len(first))) & ~zero
+    new, later = np.flatnonzero(~repeats & ~zero), np.flatnonzero(repeats)
     if later.size:
         notes.append(
-            f"{later.size} contexts repeat a direction (the first: {later[0]}, as {first[later[0]]}), so that "
-            "H is singular and λ_0 = 0; S is taken over the first of each"
+            f"{later.size} context{' repeats' if later.size == 1 else 's repeat'} a direction (the first: context "
+            f"{later[0]}, that of {first[later[0]]}), so that H is singular and λ_0 = 0; "
+            "S is computed from the first of each direction"
         )
-    if (known.norm == 0).any():
-        notes.append(f"context {np.flatnonzero(known.norm == 0)[0]} is 0, where every network is 0, so that λ_0 = 0")
-    whole = np.zeros(len(h))
+    if zero.any():
+        notes.append(f"context {np.flatnonzero(zero)[0]} is 0, where every network is 0, so that λ_0 = 0")
+    added = np.zeros(len(h))
     try:
         kept = kernel if len(new) == len(h) else kernel[np.ix_(new, new)]
-        whole[new] = np.diff(squared_norms(kept, h[new], meter("S")), prepend=0.0) if new.size else 0.0
-    except ValueError as problem:
-        return np.full(len(h), np.inf), [*notes, f"S cannot be computed: {str(problem).rstrip('.')}"]
-    bad = np.concatenate([at_odds, zeros])
-    if bad.size:
-        notes.append(f"S is infinite: no network can have the rewards of context {bad.min()} and of the one it repeats")
-        whole[bad.min()] = np.inf
-    return np.cumsum(whole), notes
+        added[new] = np.diff(squared_norms(kept, h[new]), prepend=0.0) if new.size else 0.0
+    except (InputError, np.linalg.LinAlgError) as problem:
+        return _Noted(np.full(len(h), np.inf), (*notes, f"S cannot be computed: {str(problem).rstrip('.')}"))
+    ratio = known.norm[later] / known.norm[first[later]]
+    at_odds = later[~np.isclose(h[later], ratio * h[first[later]], rtol=1e-5, atol=1e-6)]
+    impossible = np.concatenate([at_odds, np.flatnonzero(zero & (h != 0))])
+    if impossible.size:
+        row = int(impossible.min())
+        fault = f"contexts {first[row]} and {row} have the same direction, but rewards that contradict each other"
+        if zero[row]:
+            fault = f"context {row} is 0, and its reward is not"
+        notes.append(f"S is infinite: {fault}; no network can fit that")
+        added[row] = np.inf
+    return _Noted(np.cumsum(added), tuple(notes))
 
 
-def _with_bounds(
-    about: Report, assumed: Assumptions, of_rounds: np.ndarray, norms: np.ndarray, notes: tuple[str, ...]
-) -> Report:
-    """The report with S, J, the bounds at the end and on the way, and what they ask for."""
-    over = about.over
-    at = np.unique(np.linspace(1, over.rounds, min(POINTS, over.rounds)).astype(int))
-    sizes = np.sqrt(2 * norms[over.arms * at - 1])
-    bounds = np.full(len(at), np.nan)
-    told = (*notes,)
-    for index, (t, size) in enumerate(zip(at, sizes, strict=True)):
-        if 0 < size < math.inf and not math.isnan(of_rounds[t - 1]):
-            then, until = assumed._replace(norm=float(size)), over._replace(rounds=int(t))
-            try:
-                bounds[index] = theorem_1(of_rounds[t - 1], then, until, steps=least_steps(then, until))
-            except ValueError as problem:
-                told = (*notes, f"no bound: {str(problem).rstrip('.')}") if t == over.rounds else notes
-    about = about._replace(rounds=at, dimensions=of_rounds[at - 1], bounds=bounds, notes=told)
-    if not math.isfinite(sizes[-1]):
-        return about
-    final = assumed._replace(norm=float(sizes[-1]))
-    asked = conditions(final, over, width=about.width, smallest_eigenvalue=about.lambda_0 or 0.0)
-    about = about._replace(norm=float(sizes[-1]), conditions=asked)
+def _with_bounds(report: Report, assumed: Assumptions, dimensions: np.ndarray, squared_norms: np.ndarray) -> Report:
+    """The report with S, J, the bounds after all rounds and on the way there, and their conditions."""
+    over = report.over
+    rounds = np.unique(np.linspace(1, over.rounds, min(CURVE_POINTS, over.rounds)).astype(int))
+    norms = np.sqrt(2 * squared_norms[over.arms * rounds - 1])
+    curve = [
+        _bound_after(int(t), float(norm), float(dimensions[t - 1]), assumed, over)
+        for t, norm in zip(rounds, norms, strict=True)
+    ]
+    bounds, notes = np.asarray([bound for bound, _ in curve]), (*report.notes, *curve[-1][1])
+    report = report._replace(rounds=rounds, dimensions=dimensions[rounds - 1], bounds=bounds, notes=notes)
+    if not math.isfinite(norms[-1]):
+        return report
+    final = assumed._replace(norm=float(norms[-1]))
+    needed = conditions(final, over, width=report.width, smallest_eigenvalue=report.lambda_0 or 0.0)
+    report = report._replace(norm=float(norms[-1]), conditions=needed)
     if math.isnan(bounds[-1]):
-        return about
+        return report
     steps = least_steps(final, over)
-    return about._replace(
-        notes=(*told, *not_proved(asked, over)),
+    return report._replace(
+        notes=(*notes, *_not_proved(needed, over)),
         steps=steps,
         bound=float(bounds[-1]),
-        expected_bound=corollary_1(float(of_rounds[-1]), final, over, steps=steps),
+        expected_bound=corollary_1(float(dimensions[-1]), final, over, steps=steps),
     )
 
 
-def _flat(contexts: Any) -> Any:
-    """Contexts of all rounds and arms in one row, in the order in which they came."""
-    flat = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:]), contexts)
-    return Slot(*flat) if isinstance(contexts, Slot) else flat
+def _bound_after(
+    rounds: int, norm: float, dimension: float, assumed: Assumptions, over: Horizon
+) -> tuple[float, tuple[str, ...]]:
+    """Theorem 1 after so many rounds, or NaN: with a note, unless S or d̃ is missing and already noted."""
+    if not 0 < norm < math.inf or math.isnan(dimension):
+        return math.nan, ()
+    then, until = assumed._replace(norm=norm), over._replace(rounds=rounds)
+    try:
+        return theorem_1(dimension, then, until, steps=least_steps(then, until)), ()
+    except InputError as problem:
+        return math.nan, (f"no bound: {str(problem).rstrip('.')}",)
 
 
-UNIT = 1e-5
-"""What float32 makes of a norm of 1."""
-
-
-def unlike_the_paper(settings: dict[str, Any], shared: bool, known: Directions, h: np.ndarray) -> list[str]:
-    """What the network that is played, or the problem, has that the theory does not."""
-    usual = {"scaling": "tangent", "biases": False} | ({"encoding": "disjoint"} if shared else {})
-    other = [f"{name}={settings[name]}" for name, value in usual.items() if settings[name] != value]
+def _departures(case: _Case, *, shared: bool) -> tuple[str, ...]:
+    """Notes on what the network that is played, or the problem, has that the theory does not."""
+    settings, known, h = case.settings, case.contexts, case.rewards
+    of_theory = {"scaling": "tangent", "biases": False} | ({"encoding": "disjoint"} if shared else {})
+    other = [f"{name}={settings[name]}" for name, value in of_theory.items() if settings[name] != value]
     if settings["initialization"] not in LIMITS:
         other.append(f"initialization={settings['initialization']}")
     if settings["initialization"] == "paper" and not settings["duplicate"]:
@@ -285,30 +378,36 @@ def unlike_the_paper(settings: dict[str, Any], shared: bool, known: Directions, 
             "the bound is stated for contexts of norm 1 and rewards between 0 and 1; here norms are "
             f"{known.norm.min():.2g} to {known.norm.max():.2g} and rewards {h.min():.2g} to {h.max():.2g}"
         )
-    return notes
+    return tuple(notes)
 
 
-def noise_of(settings: dict[str, Any], problem: dict[str, Any], drawn: np.ndarray) -> tuple[float, list[str]]:
-    """ν of the bounds: noise_bound, or the problem's own noise where that is larger, which a note tells.
+def _noise(case: _Case) -> tuple[float, tuple[str, ...]]:
+    """ν of the bounds: noise_bound, or the problem's noise where that is larger, with a note.
 
-    A problem that does not say how large its noise is, is judged by the noise that was drawn, three standard errors
-    allowed. Labelled rows have none, so that any ν is enough.
+    Where the settings of a problem do not give its noise, the noise that was drawn is taken, three standard errors
+    allowed. Labelled rows have none, so that any ν will do.
     """
-    assumed = float(settings["noise_bound"])
-    noise = float(problem["noise"]) if "noise" in problem else float(np.sqrt(np.mean(np.square(drawn))))
-    slack = 1.0 if "noise" in problem else 1 + 3 / math.sqrt(2 * len(drawn))
+    assumed, given = float(case.settings["noise_bound"]), case.problem_settings
+    noise = float(given["noise"]) if "noise" in given else float(np.sqrt(np.mean(np.square(case.noise))))
+    slack = 1.0 if "noise" in given else 1 + 3 / math.sqrt(2 * len(case.noise))
     if noise <= assumed * slack:
-        return assumed, []
-    return noise, [
-        f"ν is the problem's noise, {noise:.3g}: noise_bound={assumed:g} is below it, and γ_t plays with that"
-    ]
+        return assumed, ()
+    return noise, (
+        f"ν is the problem's noise, {noise:.3g}: noise_bound={assumed:g}, which γ_t of the run uses, is below it",
+    )
 
 
-def not_proved(asked: Conditions, over: Horizon) -> list[str]:
-    """Where λ is below what Theorem 1 asks for."""
-    if over.regularization >= asked.regularization:
-        return []
-    return [
-        f"the bound is not proved here: Theorem 1 asks for λ ≥ max(1, S⁻²) = {asked.regularization:.3g}, and λ is "
-        f"{over.regularization:g}"
-    ]
+def _not_proved(needed: Conditions, over: Horizon) -> tuple[str, ...]:
+    """A note where λ is below what Theorem 1 asks for."""
+    if over.regularization >= needed.regularization:
+        return ()
+    return (
+        f"the bound is not proved here: Theorem 1 asks for λ ≥ max(1, S⁻²) = {needed.regularization:.3g}, and λ is "
+        f"{over.regularization:g}",
+    )
+
+
+def _flat(contexts: Any) -> Any:
+    """Contexts of all rounds and arms on one axis, in the order in which they came."""
+    flat = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:]), contexts)
+    return Slot(*flat) if isinstance(contexts, Slot) else flat
