@@ -120,7 +120,7 @@ class Journal:
             )
         if self._failure is not None:
             raise StorageError(
-                f"{self.folder} takes nothing any more: {self._failure}. What was acknowledged before is safe; start "
+                f"{self.folder} accepts no more writes: {self._failure}. What was acknowledged before is safe; start "
                 "again from this folder, on a disk that works."
             )
 

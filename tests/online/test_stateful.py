@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from neuralucb import OnlineBandit, build
+from neuralucb import OnlineBandit
+from tests.online.helpers import DIM, linear
 
-DIM = 3
 numbers = st.floats(-1, 1, width=32)
 rewards = st.floats(-5, 5, width=32)
 bad_rewards = st.sampled_from([float("nan"), float("inf"), -float("inf"), "x"])
@@ -22,14 +22,14 @@ bad_contexts = st.sampled_from(
 
 
 class Online(RuleBasedStateMachine):
-    """The model: which decisions wait, how many were observed and expired, which arms there are."""
+    """The model: pending decisions, the counts of observed and expired ones, the arms."""
 
     @initialize(journalled=st.booleans(), counted=st.booleans(), window=st.sampled_from([None, 4]))
     def begin(self, journalled, counted, window):
-        self.home = Path(tempfile.mkdtemp())
+        self.home, self.journalled = Path(tempfile.mkdtemp()), journalled
         folder = self.home / "journal" if journalled else None
         self.bandit = OnlineBandit(
-            build("lin-ucb", dim=DIM), journal=folder, sync="none", count_pending=counted, window=window,
+            linear(), journal=folder, sync="none", count_pending=counted, window=window,
             schedule="4", snapshot_every=5,
         )  # fmt: skip
         self.waiting, self.done, self.arms = [], [], []
@@ -40,10 +40,10 @@ class Online(RuleBasedStateMachine):
         self.decided += len(decisions)
 
     def _refuses(self, call):
-        before = repr(self.bandit._state.export())
+        before = repr(self.bandit.state.export())
         with pytest.raises(ValueError, match=".+"):
             call()
-        assert repr(self.bandit._state.export()) == before
+        assert repr(self.bandit.state.export()) == before
 
     @rule(rows=st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=4), data=st.data())
     def select(self, rows, data):
@@ -134,19 +134,19 @@ class Online(RuleBasedStateMachine):
 
     @rule()
     def save_and_load(self):
-        before = repr(self.bandit._state.export())
+        before = repr(self.bandit.state.export())
         other = OnlineBandit.load(self.bandit.save(self.home / "saved"))
-        assert repr(other._state.export()) == before
-        if self.bandit._keeper is None:
+        assert repr(other.state.export()) == before
+        if not self.journalled:
             self.bandit = other
 
-    @precondition(lambda self: self.bandit._keeper is not None)
+    @precondition(lambda self: self.journalled)
     @rule()
     def restart(self):
         self.bandit.close()
-        before = repr(self.bandit._state.export())
+        before = repr(self.bandit.state.export())
         self.bandit = OnlineBandit.load(self.home / "journal")
-        assert repr(self.bandit._state.export()) == before
+        assert repr(self.bandit.state.export()) == before
 
     @invariant()
     def counts_match(self):
