@@ -11,7 +11,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import BinaryIO, Literal, NamedTuple, TypeAlias
 
 from neuralucb.online.codec import Step, make_folder, sync_folder
 from neuralucb.runtime.errors import InputError, StorageError
@@ -21,7 +21,9 @@ __all__ = ["SYNCS", "Journal", "Sync", "holds_records", "read_segment", "segment
 Sync: TypeAlias = Literal["each", "interval", "none"]
 SYNCS = ("each", "interval", "none")
 
-MAGIC = b"neuralucb journal 1\n"
+FAMILY = b"neuralucb journal "
+MAGIC = FAMILY + b"1\n"
+"""The first line of a segment, with the number of its format."""
 HEADER = struct.Struct("<QII")
 """number of the record, length and CRC of its payload; followed by the CRC of these"""
 CHECK = struct.Struct("<I")
@@ -31,6 +33,11 @@ PAGE = 4096
 
 INTERVAL = 0.05
 """Seconds between two syncs with `interval`: what a power cut may cost."""
+
+
+class _Record(NamedTuple):
+    number: int
+    payload: bytes
 
 
 class Journal:
@@ -160,44 +167,31 @@ def segments(folder: Path) -> dict[int, Path]:
 
 
 def read_segment(path: Path, first: int | None, *, last: bool, torn: Callable[[int], None]) -> Iterator[bytes]:
-    """The payloads of a segment's records. The last segment may end torn: that is cut off, others must be whole.
+    """The payloads of a segment's records. A torn end is cut off, but only from the last segment.
 
     first  the number that its first record must have, if that is known
-    torn   told how many bytes were cut off
+    torn   called with the number of bytes that were cut off
     """
     expected = first
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        magic = file.read(len(MAGIC))
-        if magic != MAGIC:
-            if last and (MAGIC.startswith(magic) or not magic.strip(b"\0")) and size <= len(MAGIC):
-                path.unlink()
-                torn(size)
-                return
-            if magic[:18] == MAGIC[:18] and len(magic) == len(MAGIC):
-                raise StorageError(f"{path} has another format than this version reads; read it with a newer one.")
-            raise StorageError(f"{path} does not begin as a journal does; it is damaged or something else.")
-        start = len(MAGIC)
-        while start < size:
-            frame = file.read(FRAME)
-            if len(frame) < FRAME:
-                return _cut(path, start, last, torn)
-            number, length, checksum = HEADER.unpack_from(frame)
-            if zlib.crc32(frame[: HEADER.size]) != CHECK.unpack_from(frame, HEADER.size)[0]:
-                if last and _never_filled(start, frame + file.read()):
-                    return _cut(path, start, last, torn)
-                raise _damaged(path, start, "the header of a record does not match its checksum")
-            if size - start < FRAME + length:
-                return _cut(path, start, last, torn)
-            payload = file.read(length)
-            if zlib.crc32(payload) != checksum:
-                if last and _never_filled(start, frame + payload + file.read()):
-                    return _cut(path, start, last, torn)
-                raise _damaged(path, start, "a record does not match its checksum")
-            if expected is not None and number != expected:
-                raise _damaged(path, start, f"record {expected} should stand here, not {number}")
-            yield payload
-            start, expected = start + FRAME + length, number + 1
+        has_magic = _check_magic(path, file.read(len(MAGIC)), size, last)
+        end = len(MAGIC)
+        while has_magic and end < size:
+            record = _read_record(file, path, end, size)
+            if record is None:
+                break
+            if expected is not None and record.number != expected:
+                raise _damaged(path, end, f"expected record {expected} here, found {record.number}")
+            yield record.payload
+            end, expected = end + FRAME + len(record.payload), record.number + 1
+    # the file is closed: some systems neither delete nor truncate one that is open
+    if not has_magic:
+        path.unlink()
+        torn(size)
+    elif end < size:
+        _cut(path, end, last)
+        torn(size - end)
 
 
 def holds_records(path: Path) -> bool:
@@ -205,23 +199,54 @@ def holds_records(path: Path) -> bool:
     return path.stat().st_size > len(MAGIC)
 
 
-def _never_filled(start: int, rest: bytes) -> bool:
-    """Whether a file's rest ends in whole pages of zeros: room that was given before a power cut, and never filled."""
+def _check_magic(path: Path, magic: bytes, size: int, last: bool) -> bool:
+    """Whether a segment begins as it must; False for one that a crash left without a complete first line."""
+    if magic == MAGIC:
+        return True
+    if last and (MAGIC.startswith(magic) or not magic.strip(b"\0")) and size <= len(MAGIC):
+        return False
+    if magic[: len(FAMILY)] == FAMILY and len(magic) == len(MAGIC):
+        raise StorageError(f"{path} has another format than this version reads; update neuralucb.")
+    raise StorageError(f"{path} does not begin like a journal; it is damaged, or another kind of file.")
+
+
+def _read_record(file: BinaryIO, path: Path, start: int, size: int) -> _Record | None:
+    """The record at byte `start`; None where it is torn, so that the file ends here."""
+    frame = file.read(FRAME)
+    if len(frame) < FRAME:
+        return None
+    number, length, checksum = HEADER.unpack_from(frame)
+    if zlib.crc32(frame[: HEADER.size]) != CHECK.unpack_from(frame, HEADER.size)[0]:
+        damage = "the header of a record does not match its checksum"
+    elif start + FRAME + length > size:
+        return None
+    else:
+        payload = file.read(length)
+        if zlib.crc32(payload) == checksum:
+            return _Record(number, payload)
+        damage = "a record does not match its checksum"
+    file.seek(start)
+    if _was_never_filled(start, file.read()):
+        return None
+    raise _damaged(path, start, damage)
+
+
+def _was_never_filled(start: int, rest: bytes) -> bool:
+    """Whether the rest of a file ends in whole pages of zeros: allocated before a power cut, and never filled."""
     written = start + len(rest.rstrip(b"\0"))
     return -(-written // PAGE) * PAGE < start + len(rest) or not rest.strip(b"\0")
 
 
-def _cut(path: Path, start: int, last: bool, torn: Callable[[int], None]) -> None:
+def _cut(path: Path, end: int, last: bool) -> None:
     if not last:
-        raise _damaged(path, start, "a record is not whole, and there are later segments")
-    torn(path.stat().st_size - start)
+        raise _damaged(path, end, "a record is incomplete, although later segments exist")
     with path.open("r+b") as file:
-        file.truncate(start)
+        file.truncate(end)
         os.fsync(file.fileno())
 
 
 def _damaged(path: Path, start: int, why: str) -> StorageError:
-    return StorageError(f"{path} is damaged at byte {start}: {why}; take back the file, or a saved copy of the bandit.")
+    return StorageError(f"{path} is damaged at byte {start}: {why}; restore it from a backup.")
 
 
 def _write(handle: int, data: bytes) -> None:
