@@ -55,3 +55,9 @@ def fingerprint(one):
     """Everything that a bandit knows, comparable: what is NaN in one is NaN in the other."""
     fields, arrays = one.state.export()
     return repr(fields), {name: array.tobytes() for name, array in arrays.items()}
+
+
+def rewrite(path, data):
+    """Replace a file. Deleting it first is thirty times faster: ext4 flushes one that is truncated and rewritten."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(data)

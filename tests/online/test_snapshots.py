@@ -9,7 +9,7 @@ import pytest
 from neuralucb import OnlineBandit, StorageError
 from neuralucb.algorithms import ALGORITHMS
 from neuralucb.online import snapshots
-from tests.online.helpers import bandit, contexts, fingerprint, make, play
+from tests.online.helpers import bandit, contexts, fingerprint, make, play, rewrite
 
 
 def test_propensities_survive(tmp_path):
@@ -139,7 +139,7 @@ def check_mutations(tmp_path, count):
     generator, refused = np.random.default_rng(0), 0
     for index in range(count):
         path = list(files)[index % len(files)]
-        path.write_bytes(mutated(files[path], generator))
+        rewrite(path, mutated(files[path], generator))
         try:
             _, read = snapshots.read(folder)
         except StorageError:
@@ -147,7 +147,7 @@ def check_mutations(tmp_path, count):
         else:
             assert read.fields == right.fields or repr(read.fields) == repr(right.fields)
             assert all(np.array_equal(read.arrays[name], right.arrays[name]) for name in right.arrays)
-        path.write_bytes(files[path])
+        rewrite(path, files[path])
     assert refused > 0.8 * count
 
 
