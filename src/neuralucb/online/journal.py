@@ -1,9 +1,8 @@
-"""An append-only journal: every record has a number, a length and checksums; one process writes.
+"""An append-only journal, in segments: every record has a number, a length and checksums; one process writes.
 
-A file's end may be torn by a crash: a record that is not whole is cut off and counted. Damage before that is an error.
+A crash may tear the end of a segment: an incomplete last record is cut off and counted. Damage before it is an error.
 """
 
-import fcntl
 import os
 import re
 import struct
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, TypeAlias
 
-from neuralucb.online.codec import Step, make_folder, sync_folder
+from neuralucb.online.disk import FolderLock, Step, open_for_append, sync_data, sync_folder, write_all
 from neuralucb.runtime.errors import InputError, StorageError
 
 __all__ = ["SYNCS", "Journal", "Sync", "holds_records", "read_segment", "segments"]
@@ -25,14 +24,14 @@ FAMILY = b"neuralucb journal "
 MAGIC = FAMILY + b"1\n"
 """The first line of a segment, with the number of its format."""
 HEADER = struct.Struct("<QII")
-"""number of the record, length and CRC of its payload; followed by the CRC of these"""
+"""The record's number, and the length and CRC of its payload; the CRC of these three follows."""
 CHECK = struct.Struct("<I")
 FRAME = HEADER.size + CHECK.size
 LARGEST = 1 << 31
 PAGE = 4096
 
 INTERVAL = 0.05
-"""Seconds between two syncs with `interval`: what a power cut may cost."""
+"""Seconds between two syncs with `interval`: what a power cut may lose."""
 
 
 class _Record(NamedTuple):
@@ -43,20 +42,21 @@ class _Record(NamedTuple):
 class Journal:
     """Appends records to the newest segment of a folder. A record is written before `append` returns.
 
-    sync  `each`: on the disk before `append` returns; `interval`: within 50 ms; `none`: when the system likes.
-    A kill of the process loses nothing in any of them. After a write or a sync that failed nothing is taken any more.
+    sync  `each`: on disk before `append` returns; `interval`: within 50 ms; `none`: when the system decides
+
+    Killing the process loses nothing in any of these. After a failed write or sync no more writes are accepted.
     """
 
     def __init__(self, folder: Path, sync: Sync, step: Step) -> None:
         self.folder, self._sync, self._step = folder, sync, step
-        self._lock, self._owner = _lock(folder), os.getpid()
+        self._lock, self._owner = FolderLock(folder), os.getpid()
         self._handle: int | None = None
-        self._changing = threading.Lock()
-        """held while the file is synced, or another takes its place"""
+        self._file_lock = threading.Lock()
+        """held while the file is synced, or replaced by the next segment's"""
         self._failure: str | None = None
         self._unsynced = False
         self.number = 0
-        """that the next record will have"""
+        """of the next record"""
         self.segment = 0
         self._closing = threading.Event()
         self._syncer: threading.Thread | None = None
@@ -64,86 +64,85 @@ class Journal:
     def begin(self, segment: int, number: int) -> None:
         """Write to a new segment, whose first record has this number."""
         self._check()
-        with self._changing, _Guard(self):
+        with self._file_lock, _StopOnFailure(self):
             if self._handle is not None:
-                os.fdatasync(self._handle)  # first: what follows must not be on the disk before it
+                sync_data(self._handle)  # first: later records must not be on disk before it
             self._step("journal segment")
             path = self.folder / f"journal-{segment:08d}.log"
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-            _write(handle, MAGIC)
-            os.fdatasync(handle)
+            handle = open_for_append(path)
+            write_all(handle, MAGIC)
+            sync_data(handle)
             sync_folder(self.folder)
             if self._handle is not None:
                 os.close(self._handle)
             self._handle, self.segment, self.number = handle, segment, number
         if self._sync == "interval" and self._syncer is None:
-            self._syncer = threading.Thread(target=self._sync_often, name="journal", daemon=True)
+            self._syncer = threading.Thread(target=self._sync_regularly, name="journal", daemon=True)
             self._syncer.start()
 
     def append(self, payload: bytes) -> None:
         """Add one record."""
         self._check()
         if len(payload) >= LARGEST:
-            raise InputError(f"a record must be below {LARGEST} bytes, got {len(payload)}; give fewer at once.")
+            raise InputError(
+                f"a record must be below {LARGEST} bytes, got {len(payload)}; pass fewer decisions or rewards at once."
+            )
         header = HEADER.pack(self.number, len(payload), zlib.crc32(payload))
         handle = self._handle
         assert handle is not None
-        with _Guard(self):
+        with _StopOnFailure(self):
             self._step("journal write")
-            _write(handle, header + CHECK.pack(zlib.crc32(header)) + payload)
+            write_all(handle, header + CHECK.pack(zlib.crc32(header)) + payload)
             if self._sync == "each":
                 self._step("journal sync")
-                os.fdatasync(handle)
+                sync_data(handle)
             self._unsynced = True
             self.number += 1
 
     def fail(self, why: str) -> None:
-        """Take nothing any more."""
+        """Accept no more writes."""
         self._failure = self._failure or why
 
     def close(self) -> None:
-        """Sync, and let another process have the folder. Closing twice does no harm."""
+        """Sync, and release the folder. Closing twice does no harm."""
         self._closing.set()
         if self._syncer is not None:
             self._syncer.join()
         handle, self._handle = self._handle, None
         try:
             if handle is not None and self._failure is None:
-                with _Guard(self):
-                    os.fdatasync(handle)
+                with _StopOnFailure(self):
+                    sync_data(handle)
         finally:
             self.fail("it is closed")
-            if self._lock >= 0 and os.getpid() == self._owner:
-                fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing alone would leave it to a fork that lives on
-            for each in (handle, self._lock):
-                if each is not None and each >= 0:
-                    os.close(each)
-            self._lock = -1
+            if handle is not None:
+                os.close(handle)
+            self._lock.release()
 
     def _check(self) -> None:
         if os.getpid() != self._owner:
             raise StorageError(
-                f"{self.folder} is written by process {self._owner}, of which this is a fork; open another."
+                f"{self.folder} is written by process {self._owner}, of which this is a fork; give it another folder."
             )
         if self._failure is not None:
             raise StorageError(
-                f"{self.folder} accepts no more writes: {self._failure}. What was acknowledged before is safe; start "
-                "again from this folder, on a disk that works."
+                f"{self.folder} accepts no more writes: {self._failure}. What was acknowledged before is safe; mend "
+                "the disk, and open the folder again."
             )
 
-    def _sync_often(self) -> None:
+    def _sync_regularly(self) -> None:
         while not self._closing.wait(INTERVAL):
-            with self._changing:
+            with self._file_lock:
                 if self._unsynced and self._handle is not None and self._failure is None:
                     self._unsynced = False
                     try:
-                        os.fdatasync(self._handle)
+                        sync_data(self._handle)
                     except OSError as problem:
                         self.fail(problem.strerror or str(problem))
 
 
-class _Guard:
-    """Whatever stops a write or a sync half way, an interrupt too, stops the journal: nobody knows what is kept."""
+class _StopOnFailure:
+    """Ends all writing when a write or a sync fails or is interrupted: what is on disk is then unknown."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -161,7 +160,7 @@ class _Guard:
 
 
 def segments(folder: Path) -> dict[int, Path]:
-    """The segments of a folder by number, in order."""
+    """The segments of a folder, by number and in order."""
     matches = ((re.fullmatch(r"journal-(\d+)\.log", path.name), path) for path in folder.glob("journal-*.log"))
     return dict(sorted((int(match[1]), path) for match, path in matches if match))
 
@@ -195,7 +194,7 @@ def read_segment(path: Path, first: int | None, *, last: bool, torn: Callable[[i
 
 
 def holds_records(path: Path) -> bool:
-    """Whether a segment is more than its beginning."""
+    """Whether a segment has more than its first line."""
     return path.stat().st_size > len(MAGIC)
 
 
@@ -247,21 +246,3 @@ def _cut(path: Path, end: int, last: bool) -> None:
 
 def _damaged(path: Path, start: int, why: str) -> StorageError:
     return StorageError(f"{path} is damaged at byte {start}: {why}; restore it from a backup.")
-
-
-def _write(handle: int, data: bytes) -> None:
-    """All of it: a short write is the beginning of a failed one."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
-
-
-def _lock(folder: Path) -> int:
-    make_folder(folder)
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise StorageError(f"{folder} is in use by another process or bandit; close that first.") from None
-    return handle

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralucb.online.codec import Step, make_folder, sync_folder
+from neuralucb.online.disk import Step, make_folder, sync_folder
 from neuralucb.runtime.errors import StorageError
 from neuralucb.runtime.files import write_whole
 
