@@ -1,9 +1,11 @@
 """What a caller gives: refused with the argument, its value and the cure, and nothing has changed."""
 
+from datetime import date
+
 import numpy as np
 import pytest
 
-from neuralucb import OnlineBandit
+from neuralucb import InputError, OnlineBandit
 from neuralucb.policy import Slot
 from tests.online.helpers import ARMS, DIM, bandit, contexts, fingerprint, make
 
@@ -129,3 +131,49 @@ def test_numbers_of_numpy_are_numbers():
 def test_a_policy_of_ones_own_needs_an_example():
     with pytest.raises(ValueError, match="example"):
         OnlineBandit(make()._replace(origin=None))
+
+
+DATES = np.array(["2020-01-01", "2021-01-01", "2022-01-01"], "datetime64[D]")
+RAGGED = [[1.0, 2.0], [1.0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda one: one.select([["1", "2", "3"]]), "contexts must be .*encode"),
+        (lambda one: one.select(np.array([["1", "2", "3"]])), "contexts must be .*encode"),
+        (lambda one: one.select(DATES[None]), "contexts must be .*encode"),
+        (lambda one: one.select([[date(2020, 1, 1)] * DIM]), "contexts must be .*encode"),
+        (lambda one: one.select([[10**400] * DIM]), "contexts must be"),
+        (lambda one: one.select(RAGGED), "contexts must be"),
+        (lambda one: one.select({"x": 1, 2: 3}), "contexts must be"),
+        (lambda one: one.select_many([RAGGED, RAGGED]), "contexts must be"),
+        (lambda one: one.select(["1"]), "shared context must be .*encode"),
+        (lambda one: one.select(DATES[:1]), "shared context must be .*encode"),
+        (lambda one: one.select([1.0], arms=5), "arms must be a list of ids, got 5"),
+        (lambda one: one.select([1.0], available=RAGGED), "available must be"),
+        (lambda one: one.add_arm("b", ["1", "2"]), "features of arm 'b' must be .*encode"),
+        (lambda one: one.add_arm("b", DATES[:2]), "features of arm 'b' must be .*encode"),
+        (lambda one: one.add_arm("b", RAGGED), "features of arm 'b' must be"),
+        (lambda one: one.observe_many(RAGGED, [1.0, 2.0]), "is not of this bandit"),
+        (lambda one: one.observe_many(np.array("x"), [1.0]), "decision_ids must be"),
+        (lambda one: one.observe(f"{one.name}-{'9' * 5000}", 1.0), "is not of this bandit"),
+        (lambda one: one.observe(7, 1.0), "is not of this bandit"),
+        (lambda one: one.observe_many(["x"], RAGGED), "rewards must be"),
+        (lambda one: one.observe_many(["x"], DATES[:1]), "rewards must be"),
+        (lambda one: one.fit(np.zeros((2, DIM)), None, RAGGED), "rewards must be"),
+        (lambda one: one.fit(np.zeros((2, DIM)), None, 1.0), "rewards must be a list"),
+        (lambda one: one.fit(RAGGED, ["a", "a"], [1.0, 2.0]), "contexts must be 2 rows"),
+        (lambda one: one.fit([["x"], ["y"]], ["a", "a"], [1.0, 2.0]), "shared context must be .*encode"),
+        (lambda one: one.fit(np.zeros((2, 1)), RAGGED, [1.0, 2.0]), "arms must be"),
+        (lambda one: OnlineBandit(make()._replace(origin=None), example="x"), "example must be"),
+        (lambda one: OnlineBandit(make()._replace(origin=None), example=DATES), "example must be"),
+    ],
+)
+def test_what_numpy_or_json_would_refuse_is_an_input_error_and_changes_nothing(call, argument):
+    one = bandit()
+    one.add_arm("a", [1.0, 2.0])
+    before = fingerprint(one)
+    with pytest.raises(InputError, match=argument):
+        call(one)
+    assert fingerprint(one) == before

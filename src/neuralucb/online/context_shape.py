@@ -70,11 +70,11 @@ class ContextShape(NamedTuple):
     def _flatten(self, contexts: Any, axes: int) -> list[Any]:
         try:
             leaves, structure = jax.tree.flatten(contexts)
+            if structure == self.structure:
+                return list(leaves)
         except (TypeError, ValueError):  # a dictionary whose keys have no order
-            structure = None
-        if structure != self.structure:
-            raise InputError(f"contexts must be {self.describe(axes)}, got {_describe_type(contexts)}.")
-        return leaves
+            pass
+        raise InputError(f"contexts must be {self.describe(axes)}, got {_describe_type(contexts)}.")
 
 
 def shape_of_policy(policy: Policy, example: Any) -> ContextShape:
