@@ -8,7 +8,7 @@ from neuralucb.policy import Slot
 from tests.online.helpers import DIM, bandit, fingerprint, make
 
 
-def test_arms_come_and_go_by_id():
+def test_arms_are_added_and_removed_by_id():
     one = bandit()
     for arm in ("a", "b", 7):
         one.add_arm(arm, [0.1 * len(str(arm)), 1.0])
@@ -36,7 +36,7 @@ def test_arms_come_and_go_by_id():
         assert fingerprint(one) == before
 
 
-def test_arms_may_have_places_in_the_network_instead_of_features():
+def test_arms_may_have_slots_in_the_network_instead_of_features():
     one = OnlineBandit(make(shared_by=3, encoding="heads"))
     assert one.select([0.1, 0.2, 0.3]).arm in (0, 1, 2)
     for arm in "xyz":

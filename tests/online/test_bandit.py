@@ -49,7 +49,7 @@ def test_arms_that_are_not_available_are_not_chosen():
     assert [d.arm for d in one.select_many(contexts(2, ARMS, ARMS), available=mask)] == list(range(ARMS))
 
 
-def test_a_caller_may_use_his_array_again():
+def test_the_caller_may_change_an_array_after_passing_it():
     one, rows = bandit(), contexts()
     decision = one.select(rows)
     expected = rows[decision.position].copy()
@@ -76,7 +76,7 @@ def test_rewards_come_late_and_in_any_order():
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_decision_without_chance_has_no_propensity_and_a_floor_gives_it_the_exact_one():
+def test_a_deterministic_decision_has_no_propensity_and_a_floor_gives_the_exact_one():
     plain, floored = bandit(), bandit(floor=0.2)
     rows = contexts()
     assert plain.select(rows).propensity is None
@@ -218,10 +218,10 @@ def check_threads(folder, seconds):
     return len(every)
 
 
-def test_threads_lose_and_double_nothing(tmp_path):
+def test_threads_lose_and_duplicate_nothing(tmp_path):
     assert check_threads(tmp_path / "journal", 2) > 100
 
 
 @pytest.mark.slow
-def test_eight_threads_for_a_minute_lose_and_double_nothing(tmp_path):
+def test_eight_threads_for_a_minute_lose_and_duplicate_nothing(tmp_path):
     check_threads(tmp_path / "journal", 60)

@@ -5,7 +5,7 @@ import numpy as np
 from neuralucb.online.codec import pack, unpack
 
 
-def test_arrays_come_back_as_they_were():
+def test_unpack_returns_what_was_packed():
     arrays = {
         "a": np.arange(6, dtype=np.float64).reshape(2, 3),
         "b": np.zeros((0, 4), np.int32),

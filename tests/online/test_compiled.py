@@ -46,7 +46,7 @@ def test_nothing_is_compiled_in_the_steady_state():
 
 
 @pytest.mark.parametrize("counted", [False, True])
-def test_warming_up_compiles_batches_and_arms_by_id_too(counted):
+def test_warm_up_compiles_for_batches_and_arms_by_id_too(counted):
     one = OnlineBandit(new_policy("lin-ucb"), count_pending=counted, learning="manual")
     for arm in range(5):
         one.add_arm(arm, [float(arm), 0.0])

@@ -92,7 +92,7 @@ def test_a_bad_mask_is_refused(mask, why):
         lambda one: one.select([1.0], arms="ab"),
     ],
 )
-def test_other_bad_calls_are_refused_in_words(call):
+def test_other_bad_calls_are_refused_with_a_message(call):
     one = bandit()
     one.add_arm("a", [1.0, 2.0])
     with pytest.raises(ValueError, match="must be"):
@@ -118,17 +118,17 @@ def test_bad_settings_are_refused(settings, why, tmp_path, monkeypatch):
         OnlineBandit(make(), **settings)
 
 
-def test_what_is_no_policy_is_refused():
+def test_anything_but_a_policy_is_refused():
     with pytest.raises(ValueError, match="policy must be made by build, or be your own Policy, got 'lin-ucb'"):
         OnlineBandit("lin-ucb")
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_numpy_numbers_are_accepted():
     one = OnlineBandit(make("lin-ucb"), floor=np.float32(0.5), seed=np.int64(3))
     assert one.expire(np.int64(0)) == 0
 
 
-def test_a_policy_of_ones_own_needs_an_example():
+def test_a_policy_not_made_by_build_needs_an_example():
     with pytest.raises(ValueError, match="example"):
         OnlineBandit(make()._replace(origin=None))
 

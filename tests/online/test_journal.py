@@ -60,7 +60,7 @@ def test_each_of_4096_bytes_cut_or_flipped_is_recovered_or_refused_never_wrong(d
         assert recovered == 0
 
 
-def test_a_torn_end_is_no_excuse_where_more_follows(tmp_path):
+def test_a_torn_end_is_refused_if_later_segments_exist(tmp_path):
     small_journal(tmp_path)
     path = tmp_path / "journal-00000001.log"
     path.write_bytes(path.read_bytes()[:-1])
@@ -84,7 +84,7 @@ def failing(*_):
 
 
 @pytest.mark.parametrize("call", ["fdatasync", "write"])
-def test_after_a_failed_write_or_sync_nothing_is_acknowledged_any_more(call, tmp_path, monkeypatch):
+def test_after_a_failed_write_or_sync_no_more_writes_are_accepted(call, tmp_path, monkeypatch):
     one = OnlineBandit(linear(), journal=tmp_path / "journal", sync="each")
     play(one, 3)
     decision = one.select(contexts(1))
@@ -103,7 +103,7 @@ def test_after_a_failed_write_or_sync_nothing_is_acknowledged_any_more(call, tmp
 
 
 @pytest.mark.parametrize("when", ["journal write", "journal sync", "after"])
-def test_an_interrupt_while_writing_stops_the_journal_and_loses_nothing(when, tmp_path, monkeypatch):
+def test_an_interrupt_while_writing_ends_all_writing_and_loses_nothing(when, tmp_path, monkeypatch):
     def interrupted(name):
         if name == when:
             raise KeyboardInterrupt
@@ -124,7 +124,7 @@ def test_an_interrupt_while_writing_stops_the_journal_and_loses_nothing(when, tm
         assert again.health().observed in (3, 4)
 
 
-def test_a_failed_sync_of_the_interval_stops_acknowledging(tmp_path, monkeypatch):
+def test_a_failed_interval_sync_ends_all_writing(tmp_path, monkeypatch):
     one = OnlineBandit(linear(), journal=tmp_path / "journal", sync="interval")
     with monkeypatch.context() as broken:
         broken.setattr(os, "fdatasync", failing)
@@ -135,7 +135,7 @@ def test_a_failed_sync_of_the_interval_stops_acknowledging(tmp_path, monkeypatch
     one.close()
 
 
-def test_a_full_disk_and_a_snapshot_leave_what_can_be_recovered(tmp_path, monkeypatch):
+def test_a_bandit_recovers_from_a_full_disk(tmp_path, monkeypatch):
     """A record is cut off half way, and a snapshot is tried all the same."""
     folder = tmp_path / "journal"
     one = OnlineBandit(linear(), journal=folder, sync="none")
@@ -171,7 +171,7 @@ def test_a_fork_may_not_write(tmp_path, monkeypatch):
         one.select(contexts(1))
 
 
-def test_closing_gives_the_folder_back_though_a_fork_lives_on(tmp_path, monkeypatch):
+def test_closing_releases_the_folder_even_if_a_fork_lives_on(tmp_path, monkeypatch):
     handles, real = {}, os.open
 
     def recorded(path, *args):

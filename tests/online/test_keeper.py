@@ -12,7 +12,7 @@ from tests.online.helpers import ARMS, DIM, contexts, fingerprint, linear, make,
 
 
 @pytest.mark.parametrize("learning", ["inline", "background"])
-def test_after_a_restart_it_goes_on_as_if_nothing_had_happened(learning, tmp_path):
+def test_a_restart_changes_nothing(learning, tmp_path):
     small = make()
     settings = {"schedule": "8", "snapshot_every": 30, "learning": learning}
     one = OnlineBandit(small, journal=tmp_path / "journal", **settings)
@@ -49,7 +49,7 @@ def test_pending_decisions_count_the_same_after_a_crash(tmp_path):
                 np.testing.assert_array_equal(again.select(row).score, one.select(row).score)
 
 
-def test_the_same_constructor_goes_on_and_another_is_refused(tmp_path):
+def test_the_same_constructor_continues_a_folder_and_another_is_refused(tmp_path):
     folder = tmp_path / "journal"
     with OnlineBandit(linear(), journal=folder) as one:
         play(one, 5)
@@ -67,7 +67,7 @@ def test_the_same_constructor_goes_on_and_another_is_refused(tmp_path):
             OnlineBandit(other.pop("policy"), journal=folder, **other)
 
 
-def test_what_was_saved_goes_on_with_a_journal(tmp_path):
+def test_a_saved_bandit_continues_with_a_journal(tmp_path):
     folder = tmp_path / "model"
     saved = OnlineBandit(linear(), learning="manual")
     play(saved, 5)
@@ -84,7 +84,7 @@ def test_what_was_saved_goes_on_with_a_journal(tmp_path):
             assert fingerprint(one) == now
 
 
-def test_loading_goes_on_with_the_settings_of_the_last_life(tmp_path):
+def test_loading_uses_the_settings_of_the_last_run(tmp_path):
     folder = tmp_path / "journal"
     with OnlineBandit(linear(), journal=folder) as one:
         play(one, 2)
@@ -99,7 +99,7 @@ def test_loading_goes_on_with_the_settings_of_the_last_life(tmp_path):
         assert len(list(folder.glob("snapshot-*.manifest.json"))) == before  # nothing has changed
 
 
-def test_short_lives_still_come_to_a_snapshot(tmp_path):
+def test_short_runs_add_up_to_a_snapshot(tmp_path):
     folder = tmp_path / "journal"
     for _ in range(5):
         with OnlineBandit(linear(), journal=folder, snapshot_every=20) as one:
@@ -107,7 +107,7 @@ def test_short_lives_still_come_to_a_snapshot(tmp_path):
     assert len(list(folder.glob("snapshot-*.manifest.json"))) >= 3
 
 
-def test_five_snapshots_stay_and_the_journal_does_not_grow_for_ever(tmp_path):
+def test_five_snapshots_are_retained_and_old_segments_deleted(tmp_path):
     folder = tmp_path / "journal"
     with OnlineBandit(linear(), journal=folder, snapshot_every=10) as one:
         play(one, 200)
@@ -116,7 +116,7 @@ def test_five_snapshots_stay_and_the_journal_does_not_grow_for_ever(tmp_path):
         assert len(list(folder.glob("snapshot-*"))) == 15
 
 
-def test_rolling_back_believes_an_older_snapshot_and_keeps_decisions_that_wait(tmp_path):
+def test_a_rollback_restores_the_belief_and_keeps_pending_decisions(tmp_path):
     with OnlineBandit(linear(), journal=tmp_path / "journal", snapshot_every=10**6) as one:
         play(one, 20)
         one.snapshot()
@@ -155,7 +155,7 @@ def test_rolling_back_again_goes_further_back_and_survives_a_restart(tmp_path):
         OnlineBandit(linear(), journal=folder, snapshot_every=10**6)
 
 
-def test_an_interrupt_while_rolling_back_stops_the_journal(tmp_path, monkeypatch):
+def test_an_interrupt_during_a_rollback_ends_all_writing(tmp_path, monkeypatch):
     def interrupted(event):
         raise KeyboardInterrupt
 
@@ -171,7 +171,7 @@ def test_an_interrupt_while_rolling_back_stops_the_journal(tmp_path, monkeypatch
         assert again.health().observed == 0  # it was written: it happened
 
 
-def test_a_snapshot_that_cannot_be_written_is_told_and_costs_no_reward(tmp_path, monkeypatch):
+def test_a_failed_snapshot_is_reported_and_loses_no_reward(tmp_path, monkeypatch):
     def full(*_, **__):
         raise StorageError("no room")
 
@@ -227,7 +227,7 @@ def test_a_torn_segment_before_an_empty_one_is_recovered(tmp_path):
 
 
 @pytest.mark.parametrize("begun", [b"", journal.MAGIC[:5], bytes(len(journal.MAGIC))])
-def test_a_segment_that_was_not_even_begun_does_no_harm_later(begun, tmp_path):
+def test_a_segment_without_a_complete_first_line_does_no_harm(begun, tmp_path):
     folder = tmp_path / "journal"
     with OnlineBandit(linear(), journal=folder) as one:
         play(one, 3)
@@ -249,7 +249,7 @@ def test_a_missing_segment_is_noticed(tmp_path):
         OnlineBandit.load(folder)
 
 
-def test_a_folder_whose_first_segment_never_came_keeps_its_journal(tmp_path, monkeypatch):
+def test_a_crash_before_the_first_segment_leaves_a_usable_folder(tmp_path, monkeypatch):
     folder = tmp_path / "journal"
     with monkeypatch.context() as broken:
         broken.setattr(keeper, "step", lambda name: 1 / 0 if name == "journal segment" else None)
@@ -277,7 +277,7 @@ def test_a_damaged_journal_is_refused(tmp_path):
         OnlineBandit(linear(), journal=folder)
 
 
-def test_strange_files_and_places_are_told_in_one_error(tmp_path):
+def test_unknown_events_and_files_in_the_way_are_storage_errors(tmp_path):
     folder = tmp_path / "journal"
     OnlineBandit(linear(), journal=folder).close()
     book = journal.Journal(folder, "none", lambda name: None)

@@ -8,7 +8,7 @@ import pytest
 from tests.online.helpers import ARMS, DIM, bandit, contexts
 
 
-def test_expired_decisions_take_no_reward():
+def test_expired_decisions_accept_no_reward():
     one = bandit()
     old = one.select(contexts())
     time.sleep(0.05)
@@ -22,7 +22,7 @@ def test_expired_decisions_take_no_reward():
         one.expire(float("nan"))
 
 
-def test_giving_up_at_once_gives_up_all_though_the_clock_was_set_back(monkeypatch):
+def test_expiring_at_once_expires_all_even_if_the_clock_was_set_back(monkeypatch):
     one = bandit()
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
@@ -32,7 +32,7 @@ def test_giving_up_at_once_gives_up_all_though_the_clock_was_set_back(monkeypatc
     assert one.expire(older_than=0) == 1
 
 
-def test_few_that_wait_do_not_hold_the_memory_of_many():
+def test_a_few_pending_decisions_do_not_keep_their_batch_in_memory():
     one = bandit(learning="manual")
     decisions = one.select_many(contexts(0, 1000, ARMS))
     whole = one.health().pending_bytes
@@ -42,7 +42,7 @@ def test_few_that_wait_do_not_hold_the_memory_of_many():
     one.observe(decisions[0].id, 1.0)
 
 
-def test_what_waits_holds_no_buffers_of_jax():
+def test_pending_decisions_hold_no_jax_buffers():
     """Each would keep kilobytes alive, which no count of bytes shows."""
     one = bandit(learning="manual")
     one.select(contexts())
@@ -50,7 +50,7 @@ def test_what_waits_holds_no_buffers_of_jax():
     assert all(asked.rows.flags.owndata for asked in one.state.ledger.pending.values())
 
 
-def test_a_tie_is_no_exploration():
+def test_a_tie_does_not_count_as_exploration():
     one = bandit()
     one.select(np.ones((ARMS, DIM)))
     assert one.health().explored == 0

@@ -20,7 +20,7 @@ def test_it_learns_when_the_schedule_says():
     assert [t + 1 for t in range(20) if learned[t] > (learned[t - 1] if t else 0)] == [3, 6, 10, 20]
 
 
-def test_by_hand_it_learns_only_then():
+def test_with_manual_learning_only_learn_learns():
     one = bandit(learning="manual")
     play(one, 25)
     assert one.health().learned == 0
@@ -31,7 +31,7 @@ def test_by_hand_it_learns_only_then():
 
 
 def slow_learning(one, monkeypatch):
-    """Learning that waits to be let go."""
+    """Learning that waits for an event; returns one that is set when it begins, and the one that it waits for."""
     go, began, real = threading.Event(), threading.Event(), one.state.programs.learn
 
     def learn(*args):
@@ -43,7 +43,7 @@ def slow_learning(one, monkeypatch):
     return began, go
 
 
-def test_nobody_waits_for_learning_and_nothing_observed_meanwhile_is_lost(monkeypatch):
+def test_nobody_waits_for_a_lesson_and_observations_during_it_are_not_lost(monkeypatch):
     one, reference = bandit(learning="background", schedule="10"), bandit(learning="manual")
     began, go = slow_learning(one, monkeypatch)
     play(one, 10)
@@ -63,7 +63,7 @@ def test_nobody_waits_for_learning_and_nothing_observed_meanwhile_is_lost(monkey
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_thread_that_cannot_learn_says_so(monkeypatch):
+def test_a_lesson_that_fails_in_the_background_is_reported(monkeypatch):
     one = bandit(learning="background", schedule="5")
     monkeypatch.setattr(one.state.programs, "learn", lambda *_: 1 / 0)
     play(one, 5)
@@ -84,7 +84,7 @@ def test_a_lesson_that_diverged_is_not_promoted():
     assert np.isfinite(one.select(contexts()).score).all()
 
 
-def test_a_window_forgets_what_is_older():
+def test_a_window_forgets_older_observations():
     """After learning, a bandit with a window believes of Z what one believes that saw nothing but the window."""
     one, fresh = bandit(window=20, learning="manual"), bandit(window=20, learning="manual")
     play(one, 50, seed=1)
@@ -123,7 +123,7 @@ def test_a_world_that_turns_around_is_followed_only_with_a_window():
     assert after_the_turn(None) < 160  # the control: without a window it goes on believing the old world
 
 
-def test_a_lesson_under_way_at_the_end_is_due_again(tmp_path, monkeypatch):
+def test_an_abandoned_lesson_is_due_again(tmp_path, monkeypatch):
     folder = tmp_path / "journal"
     with OnlineBandit(linear(), journal=folder, schedule="10", learning="manual") as one:
         play(one, 10)

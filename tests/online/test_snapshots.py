@@ -23,7 +23,7 @@ def test_propensities_survive(tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name in ALGORITHMS if not ALGORITHMS[name].sees_expected])
-def test_a_loaded_bandit_goes_on_bit_for_bit(name, tmp_path):
+def test_a_loaded_bandit_continues_bit_for_bit(name, tmp_path):
     one = OnlineBandit(make(name), schedule="8", seed=3)
     play(one, 20)
     waiting = one.select(contexts(9))
@@ -67,7 +67,7 @@ def test_saving_again_replaces_and_a_failed_save_leaves_the_old(tmp_path, monkey
     assert len(list(folder.glob("snapshot-*"))) == 3
 
 
-def test_what_cannot_be_loaded_says_so(tmp_path):
+def test_a_folder_that_cannot_be_loaded_is_refused_with_the_reason(tmp_path):
     with pytest.raises(StorageError, match="no snapshot"):
         OnlineBandit.load(tmp_path)
     folder = bandit().save(tmp_path / "saved")
@@ -89,7 +89,7 @@ def test_what_cannot_be_loaded_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["arrays", "pending", "settings"])
-def test_what_has_the_right_checksum_but_makes_no_sense_is_one_error_too(damage, tmp_path):
+def test_malformed_contents_with_the_right_checksum_are_a_storage_error(damage, tmp_path):
     one = OnlineBandit(make("lin-ucb"))
     one.select(contexts())
     one.save(tmp_path / "whole")

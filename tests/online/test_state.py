@@ -15,7 +15,7 @@ def test_rewards_keep_their_digits():
     assert one.state.moments.deviation == pytest.approx(2.0)
 
 
-def test_rewards_of_any_scale_are_learned_and_told_in_that_scale():
+def test_rewards_of_any_scale_are_learned_and_decisions_denormalized():
     def best_arms(scale, shift, normalize):
         one = OnlineBandit(make(steps=100), schedule="20", normalize=normalize)
         right = 0
@@ -35,7 +35,7 @@ def test_rewards_of_any_scale_are_learned_and_told_in_that_scale():
 
 
 @pytest.mark.parametrize("count", [3, 7, 13])
-def test_equal_rewards_have_no_scale_though_they_are_rounded(count):
+def test_equal_rewards_have_no_scale_even_if_they_are_rounded(count):
     one = OnlineBandit(make("lin-ucb"), normalize=True, learning="manual")
     ids = [one.select(np.ones((2, DIM))).id for _ in range(count)]
     one.observe_many(ids, [0.1] * count)

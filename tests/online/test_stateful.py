@@ -32,11 +32,11 @@ class Online(RuleBasedStateMachine):
             linear(), journal=folder, sync="none", count_pending=counted, window=window,
             schedule="4", snapshot_every=5,
         )  # fmt: skip
-        self.waiting, self.done, self.arms = [], [], []
+        self.pending, self.resolved, self.arms = [], [], []
         self.decided = self.observed = self.expired = 0
 
-    def _took(self, decisions):
-        self.waiting += [decision.id for decision in decisions]
+    def _add_pending(self, decisions):
+        self.pending += [decision.id for decision in decisions]
         self.decided += len(decisions)
 
     def _refuses(self, call):
@@ -54,11 +54,11 @@ class Online(RuleBasedStateMachine):
         decision = self.bandit.select(rows, available=mask)
         assert mask[decision.position]
         assert len(decision.score) == len(rows)
-        self._took([decision])
+        self._add_pending([decision])
 
     @rule(count=st.integers(1, 3))
     def select_many(self, count):
-        self._took(self.bandit.select_many(np.ones((count, 2, DIM))))
+        self._add_pending(self.bandit.select_many(np.ones((count, 2, DIM))))
 
     @precondition(lambda self: self.arms)
     @rule(shared=numbers, data=st.data())
@@ -66,43 +66,43 @@ class Online(RuleBasedStateMachine):
         arms = data.draw(st.lists(st.sampled_from(self.arms), min_size=1, unique=True))
         decision = self.bandit.select([shared], arms=arms)
         assert decision.arm in arms
-        self._took([decision])
+        self._add_pending([decision])
 
     @rule(given=bad_contexts)
     def select_badly(self, given):
         self._refuses(lambda: self.bandit.select(given))
 
-    @precondition(lambda self: self.waiting)
+    @precondition(lambda self: self.pending)
     @rule(reward=rewards, data=st.data())
     def observe(self, reward, data):
-        decision = data.draw(st.sampled_from(self.waiting))
+        decision = data.draw(st.sampled_from(self.pending))
         self.bandit.observe(decision, reward)
-        self.waiting.remove(decision)
-        self.done.append(decision)
+        self.pending.remove(decision)
+        self.resolved.append(decision)
         self.observed += 1
 
-    @precondition(lambda self: self.waiting)
+    @precondition(lambda self: self.pending)
     @rule(data=st.data())
     def observe_many(self, data):
-        some = data.draw(st.lists(st.sampled_from(self.waiting), min_size=1, unique=True))
+        some = data.draw(st.lists(st.sampled_from(self.pending), min_size=1, unique=True))
         self.bandit.observe_many(some, [1.0] * len(some))
-        self.waiting = [decision for decision in self.waiting if decision not in some]
-        self.done += some
+        self.pending = [decision for decision in self.pending if decision not in some]
+        self.resolved += some
         self.observed += len(some)
 
-    @precondition(lambda self: self.waiting)
+    @precondition(lambda self: self.pending)
     @rule(reward=bad_rewards, data=st.data())
     def observe_badly(self, reward, data):
-        decision = data.draw(st.sampled_from(self.waiting))
+        decision = data.draw(st.sampled_from(self.pending))
         self._refuses(lambda: self.bandit.observe(decision, reward))
 
     @rule(data=st.data())
-    def observe_what_does_not_wait(self, data):
-        wrong = [*self.done, f"{self.bandit.name}-99999", "00000000-0", "", f"{self.bandit.name}-"]
+    def observe_what_is_not_pending(self, data):
+        wrong = [*self.resolved, f"{self.bandit.name}-99999", "00000000-0", "", f"{self.bandit.name}-"]
         decision = data.draw(st.sampled_from(wrong))
         self._refuses(lambda: self.bandit.observe(decision, 1.0))
-        if self.waiting:
-            self._refuses(lambda: self.bandit.observe_many([self.waiting[0], decision], [1.0, 1.0]))
+        if self.pending:
+            self._refuses(lambda: self.bandit.observe_many([self.pending[0], decision], [1.0, 1.0]))
 
     @rule()
     def learn(self):
@@ -110,10 +110,10 @@ class Online(RuleBasedStateMachine):
 
     @rule()
     def expire(self):
-        assert self.bandit.expire(older_than=0) == len(self.waiting)
-        self.done += self.waiting
-        self.expired += len(self.waiting)
-        self.waiting = []
+        assert self.bandit.expire(older_than=0) == len(self.pending)
+        self.resolved += self.pending
+        self.expired += len(self.pending)
+        self.pending = []
 
     @rule(arm=st.sampled_from(["a", "b", 1]), feature=numbers)
     def add_arm(self, arm, feature):
@@ -154,7 +154,7 @@ class Online(RuleBasedStateMachine):
             return
         health = self.bandit.health()
         assert health.decisions == self.decided
-        assert health.pending == len(self.waiting)
+        assert health.pending == len(self.pending)
         assert health.observed == self.observed
         assert health.expired == self.expired
         assert health.refused == health.diverged == 0
