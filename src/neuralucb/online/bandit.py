@@ -8,11 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-import jax
 import numpy as np
 
 from neuralucb.online.arms import ArmId, arm_id
-from neuralucb.online.compiled import Programs, map_leaves, power_of_two
+from neuralucb.online.compiled import Choices, Programs, power_of_two
 from neuralucb.online.context_shape import shape_of_policy
 from neuralucb.online.health import Health, examine
 from neuralucb.online.inputs import (
@@ -28,7 +27,7 @@ from neuralucb.online.inputs import (
 )
 from neuralucb.online.journal import Sync
 from neuralucb.online.keeper import Identity, Keeper, Saved, readable, restore_saved, save
-from neuralucb.online.ledger import Decision, Explanation, column
+from neuralucb.online.ledger import Decision, Explanation
 from neuralucb.online.lessons import Background, Lesson, log_failure, train
 from neuralucb.online.state import Basis, Event, State
 from neuralucb.policy import Policy
@@ -133,23 +132,16 @@ class OnlineBandit:
         """
         request = read_request(self.state.arms, contexts, arms, available, 1)
         if self.settings["count_pending"]:
-            batch = Request(
-                jax.tree.map(lambda leaf: leaf[None], request.contexts), request.ids, request.available[None]
-            )
-            (decision,) = self._decide_sequentially(batch, power_of_two(len(request.available)))
-            return decision
+            return self._decide_sequentially(request.as_batch(), power_of_two(len(request.available)))[0]
         with self._lock:
             basis = self.state.basis(1)
-        rows = self.state.programs.choose(basis.first, basis.belief, request.contexts, request.available)
-        arm = int(column(rows, "chosen")[0])
-        chosen = map_leaves(lambda leaf: leaf[arm : arm + 1].copy(), request.contexts)  # the caller may reuse the array
-        (decision,) = self._record(basis, request.ids, rows, chosen)
-        return decision
+        choices = self.state.programs.choose(basis.first, basis.belief, request.contexts, request.available)
+        return self._record(basis, request.ids, choices)[0]
 
     def select_many(
         self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None
     ) -> list[Decision]:
-        """Choose an arm for each of many requests at once, far faster than one by one.
+        """Choose an arm for each of many requests at once, far faster than one by one. Raises what `select` raises.
 
         Args:
             contexts: (B, K, d); or (B, d), the contexts that all arms share, if arms were added.
@@ -158,26 +150,28 @@ class OnlineBandit:
 
         Returns:
             B decisions, in order.
-
-        Raises:
-            InputError: An argument cannot be used; nothing has changed.
-            StorageError: The journal accepts no more writes.
         """
         request = read_request(self.state.arms, contexts, arms, available, 2)
-        count, arm_count = request.available.shape
-        # arms with ids are added and removed: padding saves compiling for every number of them
-        capacity = arm_count if request.ids is None else power_of_two(arm_count)
         if self.settings["count_pending"]:
-            return self._decide_sequentially(request, capacity)
+            return self._decide_sequentially(request, request.capacity)
         with self._lock:
-            basis = self.state.basis(count)
-        rows = self.state.programs.choose_many(
-            basis.first, basis.belief, request.contexts, request.available, capacity=capacity
+            basis = self.state.basis(len(request.available))
+        choices = self.state.programs.choose_many(
+            basis.first, basis.belief, request.contexts, request.available, capacity=request.capacity
         )
-        return self._record(basis, request.ids, rows, _chosen_contexts(request.contexts, rows))
+        return self._record(basis, request.ids, choices)
 
     def observe(self, decision_id: str, reward: float) -> None:
-        """Record the reward of a decision, however late. `observe_many` says what it raises."""
+        """Record the reward of a decision, however late.
+
+        Args:
+            decision_id: The `id` of a pending decision.
+            reward: A finite number.
+
+        Raises:
+            InputError: The decision is unknown, has expired or already has its reward, or the reward is not finite.
+            StorageError: The journal accepts no more writes.
+        """
         self.observe_many([decision_id], [reward])
 
     def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float]) -> None:
@@ -227,7 +221,11 @@ class OnlineBandit:
         return lesson
 
     def expire(self, older_than: float) -> int:
-        """Give up on decisions that have been pending for `older_than` seconds or more; returns how many."""
+        """Give up on decisions that have been pending for `older_than` seconds or more.
+
+        Returns:
+            How many decisions have expired; their rewards are no longer accepted.
+        """
         if not is_number(older_than) or not older_than >= 0:
             raise InputError(f"older_than must be seconds, at least 0, got {older_than!r}.")
         with self._lock:
@@ -242,9 +240,6 @@ class OnlineBandit:
 
         Returns:
             The lesson. If it is not `promoted`, the last good belief stays in use.
-
-        Raises:
-            StorageError: The journal accepts no more writes.
         """
         with self._learning:
             with self._lock:
@@ -284,7 +279,12 @@ class OnlineBandit:
             self._commit(Event("remove arm", {"arm": arm}, {}))
 
     def save(self, path: str | Path) -> Path:
-        """Write the whole bandit to a folder, completely or not at all; an earlier save in it is replaced."""
+        """Write the whole bandit to a folder, completely or not at all; an earlier save in it is replaced.
+
+        Raises:
+            InputError: The folder is a journal's; `snapshot` writes there.
+            StorageError: The folder cannot be written.
+        """
         with self._learning:
             return save(Path(path), self.state, self._identity, self._lock)
 
@@ -321,7 +321,14 @@ class OnlineBandit:
     def rollback(self, steps: int = 1) -> int:
         """Return to the belief and observations of the `steps`-th last snapshot, and forget later observations.
 
-        Pending decisions stay pending. Called again, it goes further back. Returns the number of the snapshot.
+        Pending decisions stay pending. Called again, it goes further back.
+
+        Returns:
+            The number of the snapshot.
+
+        Raises:
+            InputError: There are fewer snapshots, or no journal.
+            StorageError: The snapshot is damaged, or the journal accepts no more writes.
         """
         steps = check_integer("steps", steps, 1)
         with self._learning, self._lock:
@@ -369,9 +376,8 @@ class OnlineBandit:
         state = self.state
         count = check_integer("arms", arms or state.arms.capacity or max(1, len(state.arms.slots)), 1)
         decisions = check_integer("decisions", decisions, 1)
-        state.programs.warm_up(
-            state.belief, state.shape.zeros(decisions, count), sequential=self.settings["count_pending"]
-        )
+        zeros = state.shape.zeros(decisions, count)
+        state.programs.warm_up(state.belief, zeros, sequential=self.settings["count_pending"])
         contexts, rewards = state.observations.in_window()
         state.programs.learn(0, state.belief, state.observations.history(contexts, state.normalized(rewards)))
         return state.programs.compilations
@@ -384,17 +390,17 @@ class OnlineBandit:
         """Decisions that take all pending ones, and each other, into account: no other may be made in between."""
         with self._lock:
             basis, belief = self.state.basis(len(request.available)), self.state.belief_with_pending()
-            rows = self.state.programs.choose_sequentially(
+            choices = self.state.programs.choose_sequentially(
                 basis.first, belief, request.contexts, request.available, capacity=capacity
             )
-            return self._record(basis, request.ids, rows, _chosen_contexts(request.contexts, rows))
+            return self._record(basis, request.ids, choices)
 
-    def _record(self, basis: Basis, ids: tuple[ArmId, ...] | None, rows: np.ndarray, chosen: Any) -> list[Decision]:
+    def _record(self, basis: Basis, ids: tuple[ArmId, ...] | None, choices: Choices) -> list[Decision]:
         """Write choices to the journal and the ledger; only then are they decisions."""
         if self.state.normalize:
-            basis.moments.denormalize(rows)
+            basis.moments.denormalize(choices.rows)
         fields = {"first": basis.first, "version": basis.version, "time": time.time(), "arms": ids}
-        arrays = {"rows": rows, **self.state.context_arrays(chosen)}
+        arrays = {"rows": choices.rows, **self.state.context_arrays(choices.contexts)}
         for array in arrays.values():
             array.flags.writeable = False  # decisions show views of the ledger's arrays
         with self._lock:
@@ -442,9 +448,3 @@ class OnlineBandit:
         if self._keeper is None:
             raise InputError("journal must be a folder for this, got None; without a journal, use save and load.")
         return self._keeper
-
-
-def _chosen_contexts(contexts: Any, rows: np.ndarray) -> Any:
-    """The contexts of the arms chosen."""
-    arms = column(rows, "chosen").astype(np.intp)
-    return jax.tree.map(lambda leaf: leaf[np.arange(len(arms)), arms], contexts)

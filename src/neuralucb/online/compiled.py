@@ -10,11 +10,11 @@ import numpy as np
 from jax import lax, random
 
 from neuralucb.history import History
-from neuralucb.online.ledger import PER_ARM, PER_CHOICE
+from neuralucb.online.ledger import PER_ARM, PER_CHOICE, column
 from neuralucb.policy import Belief, Choice, Info, Policy
 from neuralucb.rules import deterministic, floor
 
-__all__ = ["ROWS", "Programs", "history_capacity", "map_leaves", "power_of_two"]
+__all__ = ["ROWS", "Choices", "Programs", "history_capacity", "power_of_two"]
 
 ROWS = 64
 """Observations absorbed per call. One program serves one row and many: the same numbers live and replayed."""
@@ -31,6 +31,15 @@ class _Keys(NamedTuple):
     init: jax.Array
     select: jax.Array
     learn: jax.Array
+
+
+class Choices(NamedTuple):
+    """B choices among K arms."""
+
+    rows: np.ndarray
+    """[B, 4K + 4], read by `ledger.column`"""
+    contexts: Any
+    """[B, …] of the arms chosen"""
 
 
 class _Compiled(NamedTuple):
@@ -54,17 +63,19 @@ class Programs:
         with jax.enable_x64(True):
             return jax.block_until_ready(self._init(self._keys.init))
 
-    def choose(self, number: int, belief: Belief, contexts: Any, available: np.ndarray) -> np.ndarray:
-        """One choice among K arms, padded to a power of two, as one row [1, 4K + 4]."""
+    def choose(self, number: int, belief: Belief, contexts: Any, available: np.ndarray) -> Choices:
+        """One choice, for contexts [K, …] padded to a power of two."""
         arms = len(available)
-        contexts, available = _padded((contexts, available), power_of_two(arms))
-        row = self._call("choose", self._keys.select, np.uint32(number % 2**32), belief, contexts, available)
-        return _strip_padding(np.asarray(row)[None], arms)
+        padded, available = _padded((contexts, available), power_of_two(arms))
+        row = self._call("choose", self._keys.select, np.uint32(number % 2**32), belief, padded, available)
+        rows = _strip_padding(np.asarray(row)[None], arms)
+        arm = int(column(rows, "chosen")[0])
+        return Choices(rows, _map_leaves(lambda leaf: leaf[arm : arm + 1].copy(), contexts))  # the caller's may change
 
     def choose_many(
         self, first: int, belief: Belief, contexts: Any, available: np.ndarray, *, capacity: int
-    ) -> np.ndarray:
-        """Choices [B, 4K + 4] for B sets of contexts [B, K, …], independent of each other.
+    ) -> Choices:
+        """Choices for B sets of contexts [B, K, …], independent of each other.
 
         capacity  the number of arms to compile for: K, or more where arms are added and removed
         """
@@ -72,18 +83,18 @@ class Programs:
             np.asarray(self._call("choose_many", self._keys.select, numbers, belief, *padded))[:count]
             for numbers, padded, count in _batches(first, _pad_arms(contexts, available, capacity))
         ]
-        return _strip_padding(np.concatenate(rows), available.shape[1])
+        return _choices(contexts, _strip_padding(np.concatenate(rows), available.shape[1]))
 
     def choose_sequentially(
         self, first: int, belief: Belief, contexts: Any, available: np.ndarray, *, capacity: int
-    ) -> np.ndarray:
+    ) -> Choices:
         """The same, but each choice assumes that those before it brought their expected reward."""
         rows = []
         for numbers, padded, count in _batches(first, _pad_arms(contexts, available, capacity)):
             real = np.arange(len(numbers)) < count
             belief, made = self._call("choose_sequentially", self._keys.select, numbers, belief, *padded, real)
             rows.append(np.asarray(made)[:count])
-        return _strip_padding(np.concatenate(rows), available.shape[1])
+        return _choices(contexts, _strip_padding(np.concatenate(rows), available.shape[1]))
 
     def absorb(self, belief: Belief, contexts: Any, rewards: np.ndarray) -> tuple[Belief, int]:
         """The belief after n observations, and how many were refused because they made it infinite or NaN."""
@@ -206,9 +217,10 @@ def power_of_two(count: int) -> int:
     return 1 << max(0, count - 1).bit_length()
 
 
-def map_leaves(function: Callable[[np.ndarray], np.ndarray], tree: Any) -> Any:
-    """The function applied to every leaf; faster than JAX's where the tree is one array, the usual case."""
-    return function(tree) if isinstance(tree, np.ndarray) else jax.tree.map(function, tree)
+def _choices(contexts: Any, rows: np.ndarray) -> Choices:
+    """Choices, with the contexts of the arms chosen from [B, K, …]."""
+    arms = column(rows, "chosen").astype(np.intp)
+    return Choices(rows, jax.tree.map(lambda leaf: leaf[np.arange(len(arms)), arms], contexts))
 
 
 def _batches(first: int, tree: Any) -> Iterator[tuple[np.ndarray, Any, int]]:
@@ -256,7 +268,12 @@ def _padded(tree: Any, size: int) -> Any:
         padded[: len(leaf)] = leaf
         return padded
 
-    return tuple(map_leaves(pad, part) for part in tree)
+    return tuple(_map_leaves(pad, part) for part in tree)
+
+
+def _map_leaves(function: Callable[[np.ndarray], np.ndarray], tree: Any) -> Any:
+    """The function applied to every leaf; faster than JAX's where the tree is one array, the usual case."""
+    return function(tree) if isinstance(tree, np.ndarray) else jax.tree.map(function, tree)
 
 
 def _is_finite(belief: Belief) -> Any:

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from neuralucb.online.arms import ArmId, Arms, arm_id
+from neuralucb.online.compiled import power_of_two
 from neuralucb.online.context_shape import array_shape
 from neuralucb.online.journal import SYNCS
 from neuralucb.policy import Policy, Slot
@@ -40,6 +41,17 @@ class Request(NamedTuple):
     ids: tuple[ArmId, ...] | None
     available: np.ndarray
     """[K], or [B, K]: the arms that may be chosen"""
+
+    def as_batch(self) -> "Request":
+        """A request for one decision as one for a batch of it."""
+        contexts = jax.tree.map(lambda leaf: leaf[None], self.contexts)
+        return self._replace(contexts=contexts, available=self.available[None])
+
+    @property
+    def capacity(self) -> int:
+        """How many arms to compile for: arms with ids are added and removed, so their number is padded."""
+        arms = self.available.shape[-1]
+        return arms if self.ids is None else power_of_two(arms)
 
 
 def check_policy(policy: Any, journal: Any) -> None:
