@@ -1,4 +1,4 @@
-"""A policy in front of real traffic: late rewards, arms that come and go, restarts, and nothing lost."""
+"""A policy in front of real traffic: late rewards, changing arms and restarts, and nothing acknowledged is lost."""
 
 from neuralucb.online.bandit import OnlineBandit
 from neuralucb.online.health import Health

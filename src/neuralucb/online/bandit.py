@@ -1,4 +1,4 @@
-"""`OnlineBandit`: a policy in front of real traffic. The only class here that owns state which changes."""
+"""`OnlineBandit`: a policy in front of real traffic. The only class in the library that owns changing state."""
 
 import secrets
 import threading
@@ -10,25 +10,26 @@ from typing import Any, Literal
 
 import numpy as np
 
-from neuralucb.online import keeper as recovery
 from neuralucb.online.arms import ArmId, arm_id
-from neuralucb.online.compiled import Programs
-from neuralucb.online.contexts import shape_of_policy
-from neuralucb.online.deciding import decide, decide_many
+from neuralucb.online.compiled import Choices, Programs, power_of_two
+from neuralucb.online.context_shape import shape_of_policy
 from neuralucb.online.health import Health, examine
 from neuralucb.online.inputs import (
+    Request,
     check_policy,
+    feature_names,
     is_number,
-    names_of,
-    pieces,
-    read_arguments,
+    read_ids,
+    read_observations,
     read_request,
     read_rewards,
+    read_settings,
 )
 from neuralucb.online.journal import Sync
+from neuralucb.online.keeper import Identity, Keeper, Saved, readable, restore_saved, save
 from neuralucb.online.ledger import Decision, Explanation
-from neuralucb.online.lessons import Background, Lesson, train, warn
-from neuralucb.online.state import Event, State
+from neuralucb.online.lessons import Background, Lesson, log_failure, train
+from neuralucb.online.state import Basis, Event, State
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.schedules import is_due, read_schedule
@@ -38,20 +39,33 @@ __all__ = ["OnlineBandit"]
 
 
 class OnlineBandit:
-    """A policy that decides, takes rewards late and in any order, learns, and loses nothing.
+    """A policy that decides, takes rewards late and in any order, learns, and loses nothing. Safe to use from threads.
 
-    policy         made by `build`, or your own
-    seed           of everything random; the same calls in the same order give the same decisions
-    schedule       when to learn, in observations: "100", or "10:500,100"
-    learning       `inline`: the `observe` that makes it due waits for it; `background`: a thread; `manual`: `learn()`
-    window         learn from the last so many observations only, and forget the rest, for a world that drifts
-    normalize      let the policy see rewards minus their mean, over their deviation; decisions are in your scale
-    floor          choose any available arm, uniformly, with this probability: without chance a log teaches little
-    count_pending  count decisions without a reward as if they had brought what was expected: batches then explore
-    journal        a folder in which every decision and reward is kept before it is answered; what it holds goes on
-    sync           when the journal is forced to the disk: `each`, `interval` (50 ms), `none`
-    snapshot_every records of the journal between two snapshots: decisions, rewards, lessons
-    example        a context of one arm, for a policy that was not made by `build`
+    Args:
+        policy: Made by `build`, or your own.
+        seed: Of everything random; the same calls in the same order give the same decisions.
+        schedule: When to learn, in observations: `"100"`, or `"10:500,100"`.
+        learning: `"inline"`: the `observe` that makes a lesson due waits for it; `"background"`: a thread learns;
+            `"manual"`: only `learn()` does.
+        window: Learn from the last so many observations only, and forget older ones, for a world that drifts.
+        normalize: Show the policy rewards minus their mean, over their standard deviation; decisions are denormalized.
+        count_pending: Treat pending decisions as if they had brought their expected reward, so that a batch explores.
+        floor: The probability of choosing uniformly among the available arms. Without it the choices of UCB are
+            deterministic, and their log says little about other policies.
+        journal: A folder to which every decision and reward is written before it is acknowledged; a bandit that the
+            folder already holds is continued.
+        sync: When the journal is forced to disk: `"each"` record, at an `"interval"` of 50 ms, or `"none"`.
+        snapshot_every: Journal records (decisions, rewards, lessons) between two snapshots.
+        example: The context of one arm, for a policy that was not made by `build`.
+
+    Raises:
+        InputError: An argument cannot be used, or the folder belongs to another bandit.
+        StorageError: The folder is damaged, in use, of a newer format, or cannot be written.
+
+    Example:
+        >>> bandit = OnlineBandit(build("lin-ucb", dim=2), journal="shop")
+        >>> decision = bandit.select([[0.0, 1.0], [1.0, 0.0]])
+        >>> bandit.observe(decision.id, 1.0)
     """
 
     def __init__(
@@ -71,142 +85,257 @@ class OnlineBandit:
         example: Any = None,
     ) -> None:
         check_policy(policy, journal)
-        self.settings = read_arguments(
+        self.settings = read_settings(
             seed=seed, schedule=schedule, learning=learning, window=window, normalize=normalize,
             count_pending=count_pending, floor=floor, snapshot_every=snapshot_every, sync=sync,
         )  # fmt: skip
-        self._schedule = read_schedule(schedule)
-        shape = shape_of_policy(policy, example)
-        if shape is None:
-            raise InputError("example must be a context of one arm, got None: build did not make this policy.")
         self.name = secrets.token_hex(8)
+        """with which the ids of its decisions begin"""
         self.policy = policy
-        self._programs = Programs(policy, self.settings["seed"], self.settings["floor"])
-        places = policy.origin.shared_by if policy.origin is not None else None
-        kept = {name: self.settings[name] for name in ("window", "normalize")}
-        self._state = State(self._programs, shape, places=places, **kept)
-        self._lock = threading.RLock()
-        self._learning = threading.RLock()
-        self._given = 0
         self.failure: str | None = None
-        """why the last lesson or snapshot that was due came to nothing, if it did"""
-        self._keeper: recovery.Keeper | None = None
+        """why the last lesson or snapshot that was due failed, if it did"""
+        self.state = State(
+            Programs(policy, self.settings["seed"], self.settings["floor"]),
+            shape_of_policy(policy, example),
+            window=self.settings["window"],
+            normalize=self.settings["normalize"],
+            capacity=policy.origin.shared_by if policy.origin is not None else None,
+        )
+        """everything it knows, to look at; only the methods of the bandit change it"""
+        self._schedule = read_schedule(schedule)
+        self._lock = threading.RLock()
+        """held while the state is read or changed"""
+        self._learning = threading.RLock()
+        """held during a lesson or a snapshot, of which there is one at a time"""
+        self._keeper: Keeper | None = None
         if journal is not None:
-            self._keeper = recovery.Keeper(self, Path(journal), sync)
-        self._given = self._state.ledger.next
-        self._background = Background(self._learn_and_keep) if learning == "background" else None
+            self._keeper = Keeper(Path(journal), sync, self.state, self._identity)
+            self.name = self._keeper.identity.name
+        self._background = Background(self._do_what_is_due) if learning == "background" else None
         if self._keeper is not None:
             self._after_observing()
 
     def select(self, contexts: Any = None, *, arms: Sequence[ArmId] | None = None, available: Any = None) -> Decision:
-        """Choose an arm: contexts (K, d), or a context that all arms share, for those named or all there are."""
-        return decide(self, *read_request(self._state.arms, contexts, arms, available, 1))
+        """Choose an arm.
+
+        Args:
+            contexts: (K, d), one row per arm; or (d,), the context that all arms share, if arms were added.
+            arms: Ids of the arms to choose from; by default all that were added.
+            available: K booleans; arms that are False are not chosen.
+
+        Returns:
+            The decision, recorded. Pass its `id` to `observe` when the reward is known.
+
+        Raises:
+            InputError: An argument cannot be used; nothing has changed.
+            StorageError: The journal accepts no more writes.
+        """
+        request = read_request(self.state.arms, contexts, arms, available, 1)
+        if self.settings["count_pending"]:
+            return self._decide_sequentially(request.as_batch(), power_of_two(len(request.available)))[0]
+        with self._lock:
+            basis = self.state.basis(1)
+        choices = self.state.programs.choose(basis.first, basis.belief, request.contexts, request.available)
+        return self._record(basis, request.ids, choices)[0]
 
     def select_many(
         self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None
     ) -> list[Decision]:
-        """Choose for many at once: contexts (B, K, d), or (B, d) that arms share. Far faster than one by one."""
-        return decide_many(self, *read_request(self._state.arms, contexts, arms, available, 2))
+        """Choose an arm for each of many requests at once, far faster than one by one. Raises what `select` raises.
+
+        Args:
+            contexts: (B, K, d); or (B, d), the contexts that all arms share, if arms were added.
+            arms: Ids of the arms to choose from; by default all that were added.
+            available: (B, K) booleans; arms that are False are not chosen.
+
+        Returns:
+            B decisions, in order.
+        """
+        request = read_request(self.state.arms, contexts, arms, available, 2)
+        if self.settings["count_pending"]:
+            return self._decide_sequentially(request, request.capacity)
+        with self._lock:
+            basis = self.state.basis(len(request.available))
+        choices = self.state.programs.choose_many(
+            basis.first, basis.belief, request.contexts, request.available, capacity=request.capacity
+        )
+        return self._record(basis, request.ids, choices)
 
     def observe(self, decision_id: str, reward: float) -> None:
-        """Take the reward of a decision, however late."""
+        """Record the reward of a decision, however late.
+
+        Args:
+            decision_id: The `id` of a pending decision.
+            reward: A finite number.
+
+        Raises:
+            InputError: The decision is unknown, has expired or already has its reward, or the reward is not finite.
+            StorageError: The journal accepts no more writes.
+        """
         self.observe_many([decision_id], [reward])
 
     def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float]) -> None:
-        """Take many rewards at once: all of them, or, if one is wrong, none."""
-        if isinstance(decision_ids, str) or not isinstance(decision_ids, Sequence | np.ndarray):
-            raise InputError(f"decision_ids must be a list of ids, got {decision_ids!r:.80}.")
-        values = read_rewards(rewards, len(decision_ids))
+        """Record many rewards at once: all of them, or, if one is refused, none.
+
+        Args:
+            decision_ids: Ids of pending decisions, in any order.
+            rewards: One finite number per decision.
+
+        Raises:
+            InputError: A decision is unknown, has expired or already has its reward, or a reward is not finite.
+            StorageError: The journal accepts no more writes.
+        """
+        ids = read_ids(decision_ids)
+        values = read_rewards(rewards, len(ids))
         if len(values) == 0:
             return
         with self._lock:
-            numbers = self._state.ledger.numbers(decision_ids, self.name)
-            self._do(Event("reward", {}, {"numbers": np.asarray(numbers, np.int64), "rewards": values}))
+            numbers = self.state.ledger.numbers(ids, self.name)
+            self._commit(Event("reward", {}, {"numbers": np.asarray(numbers, np.int64), "rewards": values}))
         self._after_observing()
 
     def fit(self, contexts: Any, arms: Any = None, rewards: Any = None) -> Lesson:
-        """Start warm: from a log that `open_log` gave, or from its columns; then learn from all.
+        """Start warm: observe the decisions of a log, then learn.
 
-        contexts, arms  (n, d) of what was played, without arms; shared ones beside ids; (n, K, d) beside numbers
+        Args:
+            contexts: A log from `open_log`; or (n, d), the contexts of the arms played; or, with `arms`, (n, d) shared
+                contexts for arms that were added, or (n, K, d).
+            arms: The arm played in each row: its id, or its number among the K.
+            rewards: One finite number per row.
+
+        Returns:
+            The lesson.
+
+        Raises:
+            InputError: An argument cannot be used. A log is checked to its end before anything changes.
+            StorageError: The journal accepts no more writes.
         """
-        names = names_of(contexts, self._state.names)
-        for rows, values in pieces(self._state.arms, contexts, arms, rewards):
+        names = feature_names(contexts, self.state.names)
+        for rows, values in read_observations(self.state.arms, contexts, arms, rewards):
             with self._lock:
-                if names != self._state.names:
-                    self._do(Event("names", {"names": names}, {}))
-                self._do(Event("fit", {}, {**self._state.context_arrays(rows), "rewards": values}))
+                if names != self.state.names:
+                    self._commit(Event("names", {"names": names}, {}))
+                self._commit(Event("fit", {}, {**self.state.context_arrays(rows), "rewards": values}))
         lesson = self.learn()
         self._after_observing()
         return lesson
 
     def expire(self, older_than: float) -> int:
-        """Give up on decisions that wait for longer than so many seconds; returns how many."""
+        """Give up on decisions that have been pending for `older_than` seconds or more.
+
+        Returns:
+            How many decisions have expired; their rewards are no longer accepted.
+        """
         if not is_number(older_than) or not older_than >= 0:
             raise InputError(f"older_than must be seconds, at least 0, got {older_than!r}.")
         with self._lock:
-            numbers = self._state.ledger.older_than(older_than, time.time())
+            numbers = self.state.ledger.older_than(older_than, time.time())
             if numbers:
-                self._do(Event("expire", {}, {"numbers": np.asarray(numbers, np.int64)}))
+                self._commit(Event("expire", {}, {"numbers": np.asarray(numbers, np.int64)}))
         self._after_observing()
         return len(numbers)
 
     def learn(self) -> Lesson:
-        """Train now, on what was observed so far. Meanwhile others may select and observe."""
+        """Train now, on what has been observed so far; other threads may select and observe during it.
+
+        Returns:
+            The lesson. If it is not `promoted`, the last good belief stays in use.
+        """
         with self._learning:
             with self._lock:
-                self._do(Event("start", {}, {}))
-                base = self._state.base
-                assert base is not None
-                number = self._state.counts["learned"] + self._state.counts["diverged"]
+                self._commit(Event("start", {}, {}))
+                training = self.state.training
+                assert training is not None
+                number = self.state.counts["learned"] + self.state.counts["diverged"]
             try:
-                lesson, arrays = train(self._programs, self._state, base, number)
+                lesson, arrays = train(self.state, training, number)
                 with self._lock:
-                    self._do(Event("learn", {"promoted": lesson.promoted, "loss": lesson.loss}, arrays))
+                    self._commit(Event("learn", {"promoted": lesson.promoted, "loss": lesson.loss}, arrays))
             except BaseException:
                 with self._lock, suppress(StorageError):
-                    self._do(Event("abandon", {}, {}))
+                    self._commit(Event("abandon", {}, {}))
                 raise
             return lesson
 
     def add_arm(self, arm: ArmId, features: Any = None) -> None:
-        """A new arm, from the next decision on."""
+        """Add an arm, from the next decision on.
+
+        Args:
+            arm: A string or an integer that names it.
+            features: Numbers that follow the shared context; None for a policy built with `shared_by`.
+
+        Raises:
+            InputError: The arm already exists, or its features do not fit.
+        """
         with self._lock:
             arm = arm_id(arm)
-            row = self._state.arms.check_new(arm, features)
-            self._do(Event("add arm", {"arm": arm}, {"features": row}))
+            row = self.state.arms.check_new(arm, features)
+            self._commit(Event("add arm", {"arm": arm}, {"features": row}))
 
     def remove_arm(self, arm: ArmId) -> None:
-        """Not to be chosen any more; rewards of earlier decisions for it are still taken."""
+        """Stop choosing an arm; rewards of its earlier decisions are still accepted."""
         with self._lock:
-            (arm,) = self._state.arms.check([arm])
-            self._do(Event("remove arm", {"arm": arm}, {}))
+            (arm,) = self.state.arms.check([arm])
+            self._commit(Event("remove arm", {"arm": arm}, {}))
 
     def save(self, path: str | Path) -> Path:
-        """Write all of it into a folder, whole or not at all; an earlier save there is replaced."""
+        """Write the whole bandit to a folder, completely or not at all; an earlier save in it is replaced.
+
+        Raises:
+            InputError: The folder is a journal's; `snapshot` writes there.
+            StorageError: The folder cannot be written.
+        """
         with self._learning:
-            return recovery.save(self, Path(path))
+            return save(Path(path), self.state, self._identity, self._lock)
 
     @classmethod
     def load(cls, path: str | Path, policy: Policy | None = None, *, example: Any = None) -> "OnlineBandit":
-        """What `save` wrote, or a journal's folder. A policy that `build` did not make must be given again."""
-        return recovery.load(cls, Path(path), policy, example)
+        """The bandit that `save` wrote, or that a journal's folder holds.
+
+        Args:
+            path: The folder.
+            policy: Only for a policy that was not made by `build`: the same one again.
+            example: As in the constructor.
+
+        Returns:
+            The bandit, which continues exactly where it was.
+
+        Raises:
+            InputError: The policy is missing, or another one than was saved.
+            StorageError: The folder is damaged, in use, of a newer format, or holds no bandit.
+        """
+        folder = Path(path)
+        with readable(folder):
+            saved = Saved.read(folder, policy, example)
+            bandit = cls(saved.policy, **saved.settings, journal=saved.journal, example=saved.example)
+            if saved.journal is None:
+                identity = Identity(bandit.name, bandit.settings, bandit.policy)
+                bandit.name = restore_saved(bandit.state, identity, saved, folder).name
+        return bandit
 
     def snapshot(self) -> int:
-        """Write a snapshot into the journal's folder now; returns its number."""
+        """Write a snapshot to the journal's folder now; returns its number."""
         with self._learning:
-            return self._kept().snapshot()
+            return self._require_keeper().snapshot(self._lock)
 
     def rollback(self, steps: int = 1) -> int:
-        """Believe again what the `steps`-th snapshot from the end has; what was observed since is forgotten.
+        """Return to the belief and observations of the `steps`-th last snapshot, and forget later observations.
 
-        Decisions that wait go on waiting. Called again, it goes further back. Returns the number of the snapshot.
+        Pending decisions stay pending. Called again, it goes further back.
+
+        Returns:
+            The number of the snapshot.
+
+        Raises:
+            InputError: There are fewer snapshots, or no journal.
+            StorageError: The snapshot is damaged, or the journal accepts no more writes.
         """
         steps = check_integer("steps", steps, 1)
         with self._learning, self._lock:
-            return self._kept().rollback(steps)
+            return self._require_keeper().rollback(steps)
 
     def close(self) -> None:
-        """Let a lesson at hand end, and the journal go."""
+        """Wait for the lesson under way, sync the journal, and release its folder."""
         if self._background is not None:
             self._background.close()
         with self._learning, self._lock:
@@ -220,74 +349,102 @@ class OnlineBandit:
         self.close()
 
     def explain(self, decision_id: str) -> Explanation:
-        """Why a decision was made, arm by arm; print it."""
+        """Why a decision was made, arm by arm; print it. Pending decisions, and the last 1000 resolved ones."""
         with self._lock:
-            return self._state.ledger.explain(decision_id, self.name)
+            return self.state.ledger.explain(decision_id, self.name)
 
     def health(self) -> Health:
-        """Counts, memory, and whether the belief is sound."""
+        """Counters, memory, and whether the belief is sound; print it."""
         with self._lock:
-            return examine(self)
+            return examine(self.state, self._keeper, self.failure)
 
     @property
     def names(self) -> dict[str, list[str]] | None:
-        """The features of a context in order, if a log said: those `shared` by the arms, then each one's `own`."""
-        return self._state.names
+        """The names of a context's features, if it learned from a log: the `shared` ones, then each arm's `own`."""
+        return self.state.names
 
     def warm_up(self, arms: int | None = None, decisions: int = 1) -> int:
-        """Compile ahead what decisions over so many arms need, and learning; returns how many programs there are."""
-        there = self._state.arms
-        count = check_integer("arms", arms or there.places or max(1, len(there.place)), 1)
-        decisions = check_integer("decisions", decisions, 1)
-        contexts = self._state.shape.zeros(decisions, count)
-        self._programs.warm_up(self._state.belief, contexts, in_turn=self.settings["count_pending"])
-        kept, rewards = self._state.observations.kept()
-        history = self._state.observations.history(kept, self._state.seen(rewards))
-        self._programs.learn(0, self._state.belief, history)
-        return self._programs.compilations
+        """Compile in advance what decisions over so many arms, and learning, need.
 
-    def _do(self, event: Event) -> None:
-        """Keep an event, then let it happen."""
+        Args:
+            arms: How many to choose from; by default those that were added.
+            decisions: How many per call; above 1 for `select_many`.
+
+        Returns:
+            How many programs have been compiled so far.
+        """
+        state = self.state
+        count = check_integer("arms", arms or state.arms.capacity or max(1, len(state.arms.slots)), 1)
+        decisions = check_integer("decisions", decisions, 1)
+        zeros = state.shape.zeros(decisions, count)
+        state.programs.warm_up(state.belief, zeros, sequential=self.settings["count_pending"])
+        contexts, rewards = state.observations.in_window()
+        state.programs.learn(0, state.belief, state.observations.history(contexts, state.normalized(rewards)))
+        return state.programs.compilations
+
+    @property
+    def _identity(self) -> Identity:
+        return Identity(self.name, self.settings, self.policy)
+
+    def _decide_sequentially(self, request: Request, capacity: int) -> list[Decision]:
+        """Decisions that take all pending ones, and each other, into account: no other may be made in between."""
+        with self._lock:
+            basis, belief = self.state.basis(len(request.available)), self.state.belief_with_pending()
+            choices = self.state.programs.choose_sequentially(
+                basis.first, belief, request.contexts, request.available, capacity=capacity
+            )
+            return self._record(basis, request.ids, choices)
+
+    def _record(self, basis: Basis, ids: tuple[ArmId, ...] | None, choices: Choices) -> list[Decision]:
+        """Write choices to the journal and the ledger; only then are they decisions."""
+        if self.state.normalize:
+            basis.moments.denormalize(choices.rows)
+        fields = {"first": basis.first, "version": basis.version, "time": time.time(), "arms": ids}
+        arrays = {"rows": choices.rows, **self.state.context_arrays(choices.contexts)}
+        for array in arrays.values():
+            array.flags.writeable = False  # decisions show views of the ledger's arrays
+        with self._lock:
+            self._commit(Event("decide", fields, arrays))
+            batch = self.state.ledger.pending[basis.first]
+        return batch.decisions(self.name)
+
+    def _commit(self, event: Event) -> None:
+        """Write an event to the journal, then apply it."""
         if self._keeper is not None:
             self._keeper.append(event)
         try:
-            self._state.apply(event)
-            self._state.settle()
+            self.state.apply(event)
+            self.state.absorb_buffer()
         except BaseException as problem:
             if self._keeper is not None:
                 self._keeper.fail(problem)
             raise
 
     def _after_observing(self) -> None:
-        due = self._is_due() and self.settings["learning"] != "manual"
-        if due or (self._keeper is not None and self._keeper.is_due()):
+        if self._lesson_is_due() or (self._keeper is not None and self._keeper.is_due()):
             if self._background is not None:
-                self._background.want()
+                self._background.request()
             else:
-                self._learn_and_keep()
+                self._do_what_is_due()
 
-    def _is_due(self) -> bool:
-        return is_due(self._schedule, since=self._state.learned_at, now=self._state.observations.total)
+    def _lesson_is_due(self) -> bool:
+        if self.settings["learning"] == "manual":
+            return False
+        return is_due(self._schedule, since=self.state.learned_at, now=self.state.observations.total)
 
-    def _learn_and_keep(self) -> None:
-        """What is due: a lesson, a snapshot. What was observed is safe, whatever comes of them: health() tells."""
+    def _do_what_is_due(self) -> None:
+        """A lesson, a snapshot, or both. If one fails, observations are safe all the same, and health() says why."""
         with self._learning:
             try:
-                if self._is_due() and self.settings["learning"] != "manual":
+                if self._lesson_is_due():
                     self.learn()
                 if self._keeper is not None and self._keeper.is_due():
-                    self._keeper.snapshot()
+                    self._keeper.snapshot(self._lock)
                 self.failure = None
             except Exception as problem:
-                self.failure = warn("a lesson or a snapshot that was due came to nothing", problem)
+                self.failure = log_failure(problem)
 
-    def _give(self, count: int) -> int:
-        """Numbers for decisions, never given twice."""
-        with self._lock:
-            first, self._given = self._given, self._given + count
-        return first
-
-    def _kept(self) -> recovery.Keeper:
+    def _require_keeper(self) -> Keeper:
         if self._keeper is None:
-            raise InputError("journal must name a folder for this, got None; or take save and load.")
+            raise InputError("journal must be a folder for this, got None; without a journal, use save and load.")
         return self._keeper

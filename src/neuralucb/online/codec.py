@@ -1,30 +1,21 @@
-"""What is stored cannot be read or written: one error, and the small things that both journal and snapshots need."""
+"""Events as bytes, and beliefs as named arrays: the encoding that journal and snapshots share."""
 
 import json
 import math
-import os
 import struct
-from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
 from neuralucb.policy import Belief
-from neuralucb.runtime.errors import InputError, StorageError
+from neuralucb.runtime.errors import InputError
 
-__all__ = ["changed_leaves", "leaves_of", "make_folder", "pack", "sync_folder", "unpack", "with_leaves"]
+__all__ = ["changed_leaves", "leaves_of", "pack", "unpack", "with_leaves"]
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
-
-
 _decode = json.JSONDecoder().raw_decode
-
-
-Step = Callable[[str], None]
-"""Told the name of each step before it is done; what it raises stops there. For tests of crashes."""
 
 
 def pack(fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
@@ -36,12 +27,12 @@ def pack(fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
 
 @lru_cache(maxsize=64)
 def _shapes(columns: tuple[tuple[str, np.dtype, tuple[int, ...]], ...]) -> str:
-    """Names, types and shapes in JSON; the same for one decision after the other."""
+    """Names, types and shapes in JSON; the same for most decisions."""
     return _encode({name: (kind.str, shape) for name, kind, shape in columns})
 
 
 def unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What `pack` was given. The payload must be known to be whole: a checksum is the caller's affair."""
+    """What `pack` was given. The caller has checked that the payload is complete."""
     (length,) = struct.unpack_from("<I", payload)
     start = 4 + length
     text = payload[4:start].decode()
@@ -55,7 +46,7 @@ def unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 @lru_cache(maxsize=64)
 def _layout(shapes: str) -> list[tuple[str, np.dtype, tuple[int, ...], int]]:
-    """Name, type, shape and place of every array, from what `_shapes` wrote."""
+    """Name, type, shape and offset of every array, from what `_shapes` wrote."""
     layout, offset = [], 0
     for name, (kind, shape) in json.loads(shapes).items():
         layout.append((name, np.dtype(kind), tuple(shape), offset))
@@ -63,50 +54,33 @@ def _layout(shapes: str) -> list[tuple[str, np.dtype, tuple[int, ...], int]]:
     return layout
 
 
-def make_folder(folder: Path) -> None:
-    """A folder, and durably so: the names of new ones are in their parents."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise StorageError(f"{folder} cannot be a folder: {problem.strerror or problem}.") from None
-    for each in missing:
-        sync_folder(each.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def leaves_of(belief: Belief, name: str) -> dict[str, np.ndarray]:
-    """All of them, under names such as `belief.0`."""
+    """The arrays of a belief, under names such as `belief.0`."""
     return {f"{name}.{index}": _plain(leaf) for index, leaf in enumerate(jax.tree.leaves(belief))}
 
 
 def changed_leaves(before: Belief, after: Belief) -> dict[str, np.ndarray]:
-    """Those that differ, by number."""
+    """The arrays in which two beliefs differ, by number."""
     leaves = zip(map(_plain, jax.tree.leaves(before)), map(_plain, jax.tree.leaves(after)), strict=True)
     return {str(index): new for index, (old, new) in enumerate(leaves) if not np.array_equal(old, new)}
 
 
 def with_leaves(belief: Belief, arrays: dict[str, np.ndarray], *, strict: bool = False) -> Belief:
-    """The belief with some of its arrays, by number, replaced; ValueError where they do not fit."""
+    """The belief with some of its arrays replaced, by number.
+
+    strict  whether all of them must be given
+    """
     leaves, structure = jax.tree.flatten(belief)
     if strict and set(arrays) != {str(index) for index in range(len(leaves))}:
         raise InputError(f"the belief has {len(arrays)} arrays, the policy's has {len(leaves)}")
     with jax.enable_x64(True):
         for index, array in arrays.items():
             old = leaves[int(index)]
-            here = _plain(old)
-            if here.shape != array.shape or here.dtype != array.dtype:
+            expected = _plain(old)
+            if expected.shape != array.shape or expected.dtype != array.dtype:
                 raise InputError(
-                    f"array {index} of the belief is {array.dtype} {array.shape}, the policy's is {here.dtype} "
-                    f"{here.shape}"
+                    f"array {index} of the belief is {array.dtype} {array.shape}, the policy's is {expected.dtype} "
+                    f"{expected.shape}"
                 )
             new = jax.numpy.array(array)
             leaves[int(index)] = jax.random.wrap_key_data(new) if _is_key(old) else new
@@ -114,7 +88,7 @@ def with_leaves(belief: Belief, arrays: dict[str, np.ndarray], *, strict: bool =
 
 
 def _plain(leaf: Any) -> np.ndarray:
-    """A leaf as numbers; a key as its bits."""
+    """A leaf as an array of numbers, also if it is a random key."""
     return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
 
 

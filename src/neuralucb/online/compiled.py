@@ -1,7 +1,7 @@
-"""The compiled parts of an `OnlineBandit`: choosing, absorbing and learning, for few shapes that cover all sizes."""
+"""A policy's compiled programs: choosing, absorbing and learning, padded so that a few shapes cover all sizes."""
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, wraps
 from typing import Any, NamedTuple
 
 import jax
@@ -10,76 +10,94 @@ import numpy as np
 from jax import lax, random
 
 from neuralucb.history import History
-from neuralucb.online.ledger import BY_ARM, SINGLE
+from neuralucb.online.ledger import PER_ARM, PER_CHOICE, column
 from neuralucb.policy import Belief, Choice, Info, Policy
 from neuralucb.rules import deterministic, floor
 
-__all__ = ["ROWS", "Programs", "each_leaf", "power_of_two", "room_for"]
+__all__ = ["ROWS", "Choices", "Programs", "history_capacity", "power_of_two"]
 
 ROWS = 64
-"""Observations absorbed by one call. One program for one and for many: the same numbers, live and replayed."""
-
+"""Observations absorbed per call. One program serves one row and many: the same numbers live and replayed."""
 
 BATCH = 128
-"""Decisions of `choose_many` in one call: their intermediate arrays stay in a core's cache."""
+"""Decisions per call of `choose_many`: their intermediate arrays stay in a core's cache."""
 
-
-LEAST_HISTORY = 256
+SMALLEST_HISTORY = 256
 
 
 class _Keys(NamedTuple):
-    """One key for each use."""
+    """One key per use."""
 
     init: jax.Array
     select: jax.Array
     learn: jax.Array
 
 
-class Programs:
-    """A policy's verbs, compiled; sizes are padded to powers of two, so that few are."""
+class Choices(NamedTuple):
+    """B choices among K arms."""
 
-    def __init__(self, policy: Policy, seed: int, share: float) -> None:
+    rows: np.ndarray
+    """[B, 4K + 4], read by `ledger.column`"""
+    contexts: Any
+    """[B, …] of the arms chosen"""
+
+
+class _Compiled(NamedTuple):
+    """Compiled programs by name, and the name of each at every compilation."""
+
+    programs: dict[str, Any]
+    compilations: list[str]
+
+
+class Programs:
+    """A policy's verbs, compiled; sizes are padded to powers of two, so that there are few programs."""
+
+    def __init__(self, policy: Policy, seed: int, floor_share: float) -> None:
         with jax.enable_x64(True):
             self._keys = _Keys(*random.split(random.key(seed), 3))
         self._init = policy.init
-        self._compiled = _compile(Policy(*policy[:4]), share)
+        self._compiled = _compile(Policy(*policy[:4]), floor_share)
 
     def init(self) -> Belief:
-        """What is believed before anything was seen."""
+        """The belief before the first observation."""
         with jax.enable_x64(True):
             return jax.block_until_ready(self._init(self._keys.init))
 
-    def choose(self, number: int, belief: Belief, contexts: Any, available: np.ndarray) -> np.ndarray:
-        """One choice among K arms, padded to a power of two, as one row [1, 4K + 4]."""
+    def choose(self, number: int, belief: Belief, contexts: Any, available: np.ndarray) -> Choices:
+        """One choice, for contexts [K, …] padded to a power of two."""
         arms = len(available)
-        contexts, available = _padded((contexts, available), power_of_two(arms))
-        made = self._call("choose", self._keys.select, np.uint32(number % 2**32), belief, contexts, available)
-        return _of_arms(np.asarray(made)[None], arms)
+        padded, available = _padded((contexts, available), power_of_two(arms))
+        row = self._call("choose", self._keys.select, np.uint32(number % 2**32), belief, padded, available)
+        rows = _strip_padding(np.asarray(row)[None], arms)
+        arm = int(column(rows, "chosen")[0])
+        return Choices(rows, _map_leaves(lambda leaf: leaf[arm : arm + 1].copy(), contexts))  # the caller's may change
 
-    def choose_many(self, first: int, belief: Belief, contexts: Any, available: np.ndarray, *, room: int) -> np.ndarray:
-        """Choices [B, 4K + 4] for B sets of contexts [B, K, …], none of which knows of the others.
+    def choose_many(
+        self, first: int, belief: Belief, contexts: Any, available: np.ndarray, *, capacity: int
+    ) -> Choices:
+        """Choices for B sets of contexts [B, K, …], independent of each other.
 
-        room  how many arms the program is for: K, or more where arms come and go
+        capacity  the number of arms to compile for: K, or more where arms are added and removed
         """
-        pieces = [
+        rows = [
             np.asarray(self._call("choose_many", self._keys.select, numbers, belief, *padded))[:count]
-            for numbers, padded, count in _pieces(first, _with_room(contexts, available, room))
+            for numbers, padded, count in _batches(first, _pad_arms(contexts, available, capacity))
         ]
-        return _of_arms(np.concatenate(pieces), available.shape[1])
+        return _choices(contexts, _strip_padding(np.concatenate(rows), available.shape[1]))
 
-    def choose_in_turn(
-        self, first: int, belief: Belief, contexts: Any, available: np.ndarray, *, room: int
-    ) -> np.ndarray:
-        """The same, each after the ones before are supposed to have brought what was expected of them."""
-        pieces = []
-        for numbers, padded, count in _pieces(first, _with_room(contexts, available, room)):
+    def choose_sequentially(
+        self, first: int, belief: Belief, contexts: Any, available: np.ndarray, *, capacity: int
+    ) -> Choices:
+        """The same, but each choice assumes that those before it brought their expected reward."""
+        rows = []
+        for numbers, padded, count in _batches(first, _pad_arms(contexts, available, capacity)):
             real = np.arange(len(numbers)) < count
-            belief, made = self._call("choose_in_turn", self._keys.select, numbers, belief, *padded, real)
-            pieces.append(np.asarray(made)[:count])
-        return _of_arms(np.concatenate(pieces), available.shape[1])
+            belief, made = self._call("choose_sequentially", self._keys.select, numbers, belief, *padded, real)
+            rows.append(np.asarray(made)[:count])
+        return _choices(contexts, _strip_padding(np.concatenate(rows), available.shape[1]))
 
     def absorb(self, belief: Belief, contexts: Any, rewards: np.ndarray) -> tuple[Belief, int]:
-        """The belief after n observations, and how many of them were refused: they made it not finite."""
+        """The belief after n observations, and how many were refused because they made it infinite or NaN."""
         refused = 0
         for first in range(0, len(rewards), ROWS):
             block = jax.tree.map(lambda leaf, first=first: leaf[first : first + ROWS], (contexts, rewards))
@@ -89,7 +107,7 @@ class Programs:
                 belief = after
             elif count == 1:
                 refused += 1
-            else:  # one by one, so that only those are refused which do harm
+            else:  # one by one, so that only the harmful ones are refused
                 for row in range(count):
                     one = jax.tree.map(lambda leaf, row=row: leaf[row : row + 1], block)
                     belief, more = self.absorb(belief, *one)
@@ -97,64 +115,64 @@ class Programs:
         return belief, refused
 
     def learn(self, number: int, belief: Belief, history: History) -> tuple[Belief, Info, bool]:
-        """The trained belief, how it went, and whether all of it is finite."""
+        """The trained belief, how training went, and whether the belief is finite."""
         after, info, finite = self._call("learn", self._keys.learn, np.uint32(number), belief, history)
         return jax.block_until_ready(after), jax.device_get(info), bool(finite)
 
-    def warm_up(self, belief: Belief, contexts: Any, *, in_turn: bool) -> None:
-        """Compile what decisions over contexts [B, K, …] like these need, arms by id too, and absorbing."""
+    def warm_up(self, belief: Belief, contexts: Any, *, sequential: bool) -> None:
+        """Compile the programs for decisions over contexts [B, K, …], with and without arm ids, and for absorbing."""
         available = np.ones(jax.tree.leaves(contexts)[0].shape[:2], bool)
         count, arms = available.shape
         one = jax.tree.map(lambda leaf: leaf[:1], contexts)
-        if in_turn:
-            self.choose_in_turn(0, belief, one, available[:1], room=power_of_two(arms))
+        if sequential:
+            self.choose_sequentially(0, belief, one, available[:1], capacity=power_of_two(arms))
         else:
             self.choose(0, belief, jax.tree.map(lambda leaf: leaf[0], one), available[0])
-        for room in {arms, power_of_two(arms)} if count > 1 else ():
-            choose = self.choose_in_turn if in_turn else self.choose_many
-            choose(0, belief, contexts, available, room=room)
+        for capacity in {arms, power_of_two(arms)} if count > 1 else ():
+            choose = self.choose_sequentially if sequential else self.choose_many
+            choose(0, belief, contexts, available, capacity=capacity)
         self.absorb(belief, jax.tree.map(lambda leaf: leaf[:, 0], one), np.zeros(1, np.float32))
 
     @property
     def compilations(self) -> int:
-        """How many programs have been compiled so far."""
-        return sum(program._cache_size() for program in self._compiled.values())
+        """How many programs have been compiled so far, also for other bandits with the same policy."""
+        return len(self._compiled.compilations)
 
     def _call(self, name: str, *args: Any) -> Any:
         with jax.enable_x64(True):
-            return self._compiled[name](*args)
+            return self._compiled.programs[name](*args)
 
 
 @lru_cache(maxsize=16)
-def _compile(bare: Policy, share: float) -> dict[str, Any]:
-    """The programs of a policy; a second bandit with the same one compiles nothing."""
-    policy = floor(bare, share) if share else bare
+def _compile(bare: Policy, floor_share: float) -> _Compiled:
+    """The programs of a policy; a second bandit with the same policy compiles nothing."""
+    policy = floor(bare, floor_share) if floor_share else bare
 
     def choose(key: Any, number: Any, belief: Belief, contexts: Any, available: Any) -> tuple[Choice, Any]:
         choice = policy.select(random.fold_in(key, number), belief, contexts, available)
         mean = jnp.where(available, choice.mean, -jnp.inf)
         best = jnp.argmax(mean).astype(choice.arm.dtype)
-        greedy = jnp.where(mean[choice.arm] == mean[best], choice.arm, best)  # a tie is no exploration
-        chance = choice.propensity[choice.arm]
-        chance = jnp.where(deterministic(chance, available.sum()), jnp.nan, chance)
-        # one array: to hand over one for each column would cost more than to compute them
-        columns = dict(zip(BY_ARM, (choice.mean, choice.width, choice.score, choice.propensity), strict=True))
-        columns |= dict(zip(SINGLE, (choice.arm, greedy, choice.exploration, chance), strict=True))
+        greedy = jnp.where(mean[choice.arm] == mean[best], choice.arm, best)  # a tie does not count as exploration
+        propensity = choice.propensity[choice.arm]
+        propensity = jnp.where(deterministic(propensity, available.sum()), jnp.nan, propensity)
+        # one array: returning one per column would cost more than computing them
+        columns = dict(zip(PER_ARM, (choice.mean, choice.width, choice.score, choice.propensity), strict=True))
+        columns |= dict(zip(PER_CHOICE, (choice.arm, greedy, choice.exploration, propensity), strict=True))
         kind = choice.mean.dtype if choice.mean.dtype == jnp.float64 else jnp.float32
         return choice, jnp.concatenate([column.reshape(-1).astype(kind) for column in columns.values()])
 
-    def choose_one(*asked: Any) -> Any:
-        return choose(*asked)[1]
+    def choose_one(*args: Any) -> Any:
+        return choose(*args)[1]
 
-    def choose_in_turn(
+    def choose_sequentially(
         key: Any, numbers: Any, belief: Belief, contexts: Any, available: Any, real: Any
     ) -> tuple[Belief, Any]:
-        def one(belief: Belief, asked: Any) -> tuple[Belief, Any]:
-            number, contexts, available, real = asked
+        def one(belief: Belief, request: Any) -> tuple[Belief, Any]:
+            number, contexts, available, real = request
             choice, row = choose(key, number, belief, contexts, available)
             context = jax.tree.map(lambda leaf: leaf[choice.arm], contexts)
-            supposed = policy.observe(belief, context, choice.mean[choice.arm].astype(jnp.float32))
-            return jax.tree.map(lambda new, old: jnp.where(real, new, old), supposed, belief), row
+            after = policy.observe(belief, context, choice.mean[choice.arm].astype(jnp.float32))
+            return jax.tree.map(lambda new, old: jnp.where(real, new, old), after, belief), row
 
         return lax.scan(one, belief, (numbers, contexts, available, real))
 
@@ -169,41 +187,58 @@ def _compile(bare: Policy, share: float) -> dict[str, Any]:
         after, info = policy.learn(random.fold_in(key, number), belief, history)
         return after, info, _is_finite(after)
 
-    return {
-        "choose": jax.jit(choose_one),
-        "choose_many": jax.jit(jax.vmap(choose_one, (None, 0, None, 0, 0))),
-        "choose_in_turn": jax.jit(choose_in_turn),
-        "absorb": jax.jit(absorb),
-        "learn": jax.jit(learn),
+    functions = {
+        "choose": choose_one,
+        "choose_many": jax.vmap(choose_one, (None, 0, None, 0, 0)),
+        "choose_sequentially": choose_sequentially,
+        "absorb": absorb,
+        "learn": learn,
     }
+    compilations: list[str] = []
+
+    def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def traced(*args: Any) -> Any:  # JAX runs this once per compilation
+            compilations.append(name)
+            return function(*args)
+
+        return traced
+
+    return _Compiled({name: jax.jit(counted(name, each)) for name, each in functions.items()}, compilations)
 
 
-def room_for(rows: int) -> int:
+def history_capacity(rows: int) -> int:
     """The capacity of a history that holds so many rows: a power of two."""
-    return max(LEAST_HISTORY, power_of_two(rows))
+    return max(SMALLEST_HISTORY, power_of_two(rows))
 
 
 def power_of_two(count: int) -> int:
-    """The least that is not below the count."""
+    """The smallest one that is not below the count."""
     return 1 << max(0, count - 1).bit_length()
 
 
-def _pieces(first: int, tree: Any) -> Any:
-    """(numbers, piece padded to a power of two, its true length) for pieces of at most BATCH."""
+def _choices(contexts: Any, rows: np.ndarray) -> Choices:
+    """Choices, with the contexts of the arms chosen from [B, K, …]."""
+    arms = column(rows, "chosen").astype(np.intp)
+    return Choices(rows, jax.tree.map(lambda leaf: leaf[np.arange(len(arms)), arms], contexts))
+
+
+def _batches(first: int, tree: Any) -> Iterator[tuple[np.ndarray, Any, int]]:
+    """Batches of at most BATCH: the decisions' numbers, the batch padded to a power of two, its true length."""
     count = len(jax.tree.leaves(tree)[0])
     for start in range(0, count, BATCH):
-        piece = jax.tree.map(lambda leaf, start=start: leaf[start : start + BATCH], tree)
+        batch = jax.tree.map(lambda leaf, start=start: leaf[start : start + BATCH], tree)
         length = min(BATCH, count - start)
         size = power_of_two(length)
         numbers = np.arange(first + start, first + start + size, dtype=np.uint64).astype(np.uint32)  # may wrap
-        contexts, available = _padded(piece, size)
+        contexts, available = _padded(batch, size)
         available[length:] = True
         yield numbers, (contexts, available), length
 
 
-def _with_room(contexts: Any, available: np.ndarray, room: int) -> tuple[Any, np.ndarray]:
-    """Sets of contexts [B, K, …] with K padded by arms that are not available."""
-    more = room - available.shape[1]
+def _pad_arms(contexts: Any, available: np.ndarray, capacity: int) -> tuple[Any, np.ndarray]:
+    """Sets of contexts [B, K, …], with K padded to the capacity by arms that are not available."""
+    more = capacity - available.shape[1]
     if not more:
         return contexts, available
 
@@ -213,31 +248,31 @@ def _with_room(contexts: Any, available: np.ndarray, room: int) -> tuple[Any, np
     return jax.tree.map(pad, contexts), pad(available)
 
 
-def _of_arms(rows: np.ndarray, arms: int) -> np.ndarray:
-    """Choices without the arms that padding added, as a copy: a small array of JAX's keeps kilobytes alive."""
-    return rows.take(_without_padding(arms, rows.shape[1]), axis=1)
+def _strip_padding(rows: np.ndarray, arms: int) -> np.ndarray:
+    """Choices without the arms that padding added, as a copy: a small array of JAX keeps kilobytes alive."""
+    return rows.take(_unpadded_columns(arms, rows.shape[1]), axis=1)
 
 
 @lru_cache(maxsize=64)
-def _without_padding(arms: int, length: int) -> np.ndarray:
-    """Which numbers of a choice are of the first so many arms, or of none."""
-    by_arm = np.arange(length - len(SINGLE)).reshape(len(BY_ARM), -1)[:, :arms]
-    return np.concatenate([by_arm.ravel(), np.arange(length - len(SINGLE), length)])
+def _unpadded_columns(arms: int, length: int) -> np.ndarray:
+    """Which numbers of a choice belong to the first so many arms, or to the choice as a whole."""
+    per_arm = np.arange(length - len(PER_CHOICE)).reshape(len(PER_ARM), -1)[:, :arms]
+    return np.concatenate([per_arm.ravel(), np.arange(length - len(PER_CHOICE), length)])
 
 
 def _padded(tree: Any, size: int) -> Any:
     def pad(leaf: np.ndarray) -> np.ndarray:
         if len(leaf) == size:
             return leaf.copy() if leaf.dtype == bool else leaf
-        wide = np.zeros((size, *leaf.shape[1:]), leaf.dtype)
-        wide[: len(leaf)] = leaf
-        return wide
+        padded = np.zeros((size, *leaf.shape[1:]), leaf.dtype)
+        padded[: len(leaf)] = leaf
+        return padded
 
-    return tuple(each_leaf(pad, part) for part in tree)
+    return tuple(_map_leaves(pad, part) for part in tree)
 
 
-def each_leaf(function: Callable[[np.ndarray], np.ndarray], tree: Any) -> Any:
-    """The function of every leaf; quickly where the tree is one array, as it mostly is."""
+def _map_leaves(function: Callable[[np.ndarray], np.ndarray], tree: Any) -> Any:
+    """The function applied to every leaf; faster than JAX's where the tree is one array, the usual case."""
     return function(tree) if isinstance(tree, np.ndarray) else jax.tree.map(function, tree)
 
 

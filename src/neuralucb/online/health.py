@@ -1,20 +1,25 @@
-"""How a bandit is: counts, memory, and whether its belief is sound."""
+"""The health of a bandit: counters, memory, and whether its belief is numerically sound."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 
 from neuralucb.designs import Full, drift
+from neuralucb.online.keeper import Keeper
+from neuralucb.online.state import State
 from neuralucb.runtime.precision import exact
-
-if TYPE_CHECKING:
-    from neuralucb.online.bandit import OnlineBandit
 
 __all__ = ["Health", "examine"]
 
 
 class Health(NamedTuple):
-    """What a person on call wants to see. Printed, it is a table."""
+    """What a person on call wants to see. Printed, it is a table.
+
+    Example:
+        >>> health = bandit.health()
+        >>> assert health.failure is None and health.diverged == 0
+        >>> print(health)
+    """
 
     decisions: int
     pending: int
@@ -24,41 +29,41 @@ class Health(NamedTuple):
     """share of decisions that exploration changed; NaN before the first"""
     learned: int
     diverged: int
-    """lessons that were not promoted: the last good belief served on"""
+    """lessons that were not promoted: the last good belief stayed in use"""
     refused: int
-    """observations that would have made the belief not finite; they are in the history all the same"""
+    """observations that would have made the belief infinite or NaN; they stay in the history"""
     loss: float
     """of the last lesson that was promoted"""
     smallest_variance: float
-    """the smallest width² of any decision; at 0 the numbers have run out"""
+    """the smallest width² of any decision; at 0 the precision is exhausted"""
     inverse_drift: float
-    """how far the kept Z⁻¹ is from the inverse of Z, relative, in one direction; NaN for a Z kept otherwise"""
+    """relative distance of the stored Z⁻¹ from the inverse of Z, in one direction; NaN for designs without Z⁻¹"""
     version: int
     belief_bytes: int
     history_bytes: int
     pending_bytes: int
     journal_bytes: int
     torn_bytes: int
-    """cut off the journal's end at the start: what a crash left half written"""
+    """cut off the end of the journal when it was opened: a record that a crash left incomplete"""
     replayed: int
-    """events replayed at the start"""
+    """events replayed from the journal when it was opened"""
     compiled: int
+    """programs compiled so far"""
     failure: str | None
-    """why the last lesson or snapshot that was due came to nothing, if it did"""
+    """why the last lesson or snapshot that was due failed, if it did"""
 
     def __str__(self) -> str:
         return "\n".join(f"{name:>18}  {value}" for name, value in self._asdict().items())
 
 
-def examine(bandit: "OnlineBandit") -> Health:
+def examine(state: State, keeper: Keeper | None, failure: str | None) -> Health:
     """The health of a bandit, whose lock the caller holds."""
-    state, keeper = bandit._state, bandit._keeper
-    counts, pending = state.counts, state.ledger.pending
+    counts = state.counts
     decisions = counts["decisions"]
     designs = [leaf for leaf in jax.tree.leaves(state.belief, is_leaf=_is_full) if _is_full(leaf)]
     return Health(
         decisions=decisions,
-        pending=len(pending),
+        pending=len(state.ledger.pending),
         observed=counts["observed"],
         expired=counts["expired"],
         explored=counts["explored"] / decisions if decisions else float("nan"),
@@ -73,10 +78,10 @@ def examine(bandit: "OnlineBandit") -> Health:
         history_bytes=state.observations.bytes,
         pending_bytes=state.ledger.bytes,
         journal_bytes=0 if keeper is None else keeper.bytes,
-        torn_bytes=0 if keeper is None else keeper.torn,
+        torn_bytes=0 if keeper is None else keeper.torn_bytes,
         replayed=0 if keeper is None else keeper.replayed,
-        compiled=bandit._programs.compilations,
-        failure=bandit.failure,
+        compiled=state.programs.compilations,
+        failure=failure,
     )
 
 

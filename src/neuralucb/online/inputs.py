@@ -1,4 +1,4 @@
-"""The arguments of an `OnlineBandit`, checked."""
+"""What a caller gives an `OnlineBandit`, checked and read: settings, requests, rewards, and logs to learn from."""
 
 from collections.abc import Iterator, Sequence
 from os import PathLike
@@ -8,7 +8,8 @@ import jax
 import numpy as np
 
 from neuralucb.online.arms import ArmId, Arms, arm_id
-from neuralucb.online.contexts import Shape, read_available
+from neuralucb.online.compiled import power_of_two
+from neuralucb.online.context_shape import array_shape
 from neuralucb.online.journal import SYNCS
 from neuralucb.policy import Policy, Slot
 from neuralucb.runtime.errors import InputError
@@ -18,31 +19,54 @@ from neuralucb.settings import check_integer
 __all__ = [
     "Request",
     "check_policy",
+    "feature_names",
     "is_number",
-    "names_of",
-    "pieces",
-    "played",
-    "read_arguments",
+    "read_ids",
+    "read_observations",
     "read_request",
     "read_rewards",
+    "read_settings",
 ]
 
 LEARNING = ("inline", "background", "manual")
+FIT_ROWS = 4096
+"""Observations that `fit` records at once; other threads may decide in between."""
+
+
+class Request(NamedTuple):
+    """What to decide, as the compiled programs take it."""
+
+    contexts: Any
+    """[K, …], or [B, K, …]"""
+    ids: tuple[ArmId, ...] | None
+    available: np.ndarray
+    """[K], or [B, K]: the arms that may be chosen"""
+
+    def as_batch(self) -> "Request":
+        """A request for one decision as one for a batch of it."""
+        contexts = jax.tree.map(lambda leaf: leaf[None], self.contexts)
+        return self._replace(contexts=contexts, available=self.available[None])
+
+    @property
+    def capacity(self) -> int:
+        """How many arms to compile for: arms with ids are added and removed, so their number is padded."""
+        arms = self.available.shape[-1]
+        return arms if self.ids is None else power_of_two(arms)
 
 
 def check_policy(policy: Any, journal: Any) -> None:
-    """A policy, and a path for its journal if any."""
+    """Refuse what is not a policy, or not a path for its journal."""
     if not isinstance(policy, Policy):
-        raise InputError(f"policy must be one that build made, or your own Policy, got {policy!r:.80}.")
+        raise InputError(f"policy must be made by build, or be your own Policy, got {policy!r:.80}.")
     if journal is not None and not isinstance(journal, str | PathLike):
         raise InputError(f"journal must be a folder's path, got {journal!r:.80}.")
 
 
-def read_arguments(
+def read_settings(
     *, seed: Any, schedule: Any, learning: Any, window: Any, normalize: Any, count_pending: Any, floor: Any,
     snapshot_every: Any, sync: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """What a bandit is made with, as it is kept beside its state."""
+    """A bandit's settings, as they are stored with its state."""
     for name, value, known in (("learning", learning, LEARNING), ("sync", sync, SYNCS)):
         if value not in known:
             raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
@@ -50,7 +74,7 @@ def read_arguments(
         if not isinstance(value, bool | np.bool_):
             raise InputError(f"{name} must be True or False, got {value!r}.")
     if any(phase.forgets for phase in read_schedule(schedule)):
-        raise InputError(f"schedule must not forget (!) here, got {schedule!r}; take window.")
+        raise InputError(f"schedule must not forget (!) here, got {schedule!r}; set window instead.")
     if not is_number(floor) or not 0 <= floor <= 1:
         raise InputError(f"floor must be a probability, from 0 to 1, got {floor!r}; 0.02 explores one in fifty.")
     return {
@@ -67,138 +91,156 @@ def read_arguments(
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a real number, also one of NumPy's."""
+    """Whether it is a real number, of Python or NumPy."""
     return isinstance(value, int | float | np.integer | np.floating)
 
 
-class Request(NamedTuple):
-    """A question as the programs take it: contexts [K, …] or [B, K, …], the arms' ids if any, which may be chosen."""
-
-    contexts: Any
-    ids: tuple[ArmId, ...] | None
-    available: np.ndarray
-
-
 def read_request(arms: Arms, contexts: Any, named: Sequence[ArmId] | None, available: Any, axes: int) -> Request:
-    """What a caller asks of the arms there are now, checked."""
-    whole, ids = _spread(arms, contexts, named, axes)
-    read, lengths = arms.shape.read(whole, axes)
-    _check_places(arms, read)
-    return Request(read, ids, read_available(available, lengths))
+    """A request for one decision (`axes` = 1) or many (2) over the current arms."""
+    per_arm, ids = _contexts_per_arm(arms, contexts, named, axes)
+    read, lengths = arms.shape.read(per_arm, axes)
+    _check_slots(arms, read)
+    return Request(read, ids, _read_available(available, lengths))
 
 
-def played(arms: Arms, contexts: Any, choices: Any, count: int) -> Any:
-    """The contexts of the arms that were played, one row each, from a log's columns."""
-    if choices is None:
-        rows, (found,) = arms.shape.read(contexts, 1)
-        _check_places(arms, rows)
-        if found != count:
-            raise InputError(f"rewards must be {found} numbers, one for each context, got {count}.")
-        return rows
-    if np.ndim(choices) != 1 or len(choices) != count:
-        raise InputError(f"arms must be as many as rewards, {count}, got shape {np.shape(choices)}.")
-    if arms.place:
-        ids = tuple(arm_id(arm) for arm in choices)
-        arms.check(dict.fromkeys(ids))
-        return arms.shape.read(arms.played(contexts, ids), 1)[0]
-    whole, _ = _spread(arms, contexts, None, 2)
-    whole, (found, number) = arms.shape.read(whole, 2)
-    if found != count:
-        raise InputError(f"contexts must be {count} sets, one for each reward, got {found}.")
-    index = np.asarray(choices)
-    if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= number:
-        raise InputError(f"arms must be whole numbers from 0 to {number - 1}, got {choices!r:.80}.")
-    return jax.tree.map(lambda leaf: leaf[np.arange(count), index], whole)
+def read_ids(decision_ids: Any) -> Sequence[str]:
+    """A list of decisions' ids; the ledger checks each of them."""
+    if isinstance(decision_ids, np.ndarray) and decision_ids.ndim == 1:
+        decision_ids = decision_ids.tolist()
+    if isinstance(decision_ids, str) or not isinstance(decision_ids, Sequence):
+        raise InputError(f"decision_ids must be a list of ids, got {decision_ids!r:.80}.")
+    return decision_ids
 
 
-def read_rewards(rewards: Any, count: int) -> np.ndarray:
-    """Finite numbers, as many as wanted."""
+def read_rewards(rewards: Any, count: int | None = None) -> np.ndarray:
+    """Finite numbers, `count` of them if that is given."""
     try:
-        given = np.asarray(rewards)
-        if given.dtype.kind not in "fiubO":  # "1" would do as a number, and 1 + 2j as 1
+        array = np.asarray(rewards)
+        if array.dtype.kind not in "fiubO":  # NumPy would read "1" as a number, and 1 + 2j as 1
             raise TypeError
-        values = np.asarray(given, np.float64)
+        values = np.asarray(array, np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"rewards must be numbers, got {rewards!r:.80}.") from None
+    if count is None and values.ndim == 1:
+        count = len(values)
     if values.shape != (count,):
-        raise InputError(f"rewards must be {count} numbers, one a decision, got shape {values.shape}.")
+        expected = "a list of numbers" if count is None else f"{count} numbers, one per decision"
+        raise InputError(f"rewards must be {expected}, got shape {values.shape}.")
     bad = ~(np.abs(values) <= np.finfo(np.float32).max)
     if bad.any():
-        raise InputError(f"reward must be a finite number, got {values[bad][0]}; give none, and let it expire.")
+        raise InputError(
+            f"reward must be a finite number, got {values[bad][0]}; if it is unknown, let the decision expire."
+        )
     return values
 
 
-def _spread(arms: Arms, given: Any, named: Sequence[ArmId] | None, axes: int) -> tuple[Any, tuple[ArmId, ...] | None]:
-    """Contexts with an axis of arms, and the arms' ids if they have any."""
-    shape: Shape = arms.shape
-    shared = given is None or _dimensions(given) == axes
-    if named is not None or (arms.place and shared):
-        ids = arms.check(named)
-        return arms.contexts(given, ids), ids
-    if shared and shape.is_slot and given is not None and arms.places is not None:
-        x = np.asarray(given)
-        whole = np.broadcast_to(x[..., None, :], (*x.shape[:-1], arms.places, x.shape[-1]))
-        places = np.broadcast_to(np.arange(arms.places, dtype=np.int32), whole.shape[:-1])
-        return Slot._make((whole, places)), None
-    if given is None:
-        raise InputError(f"contexts must be {shape.in_words(axes)}, got None; without contexts, add arms first.")
-    if shared and shape.is_vector and len(shape.leaves[0][0]) == 1:
-        got = np.shape(given)
-        raise InputError(f"contexts must be {shape.in_words(axes)}, got shape {got}; if arms share it, add arms first.")
-    return given, None
-
-
-def _check_places(arms: Arms, contexts: Any) -> None:
-    if isinstance(contexts, Slot) and arms.places is not None:
-        places = np.asarray(contexts.arm)
-        if places.min() < 0 or places.max() >= arms.places:
-            raise InputError(f"arm must be from 0 to {arms.places - 1}, got {places.min()} to {places.max()}.")
-
-
-def _dimensions(given: Any) -> int | None:
-    """How many axes an array or nested lists have; None for other trees, and for lists that are no array."""
-    if type(given) not in (list, tuple) and not hasattr(given, "shape"):
-        return None
-    try:
-        return np.ndim(np.asarray(given))
-    except ValueError:
-        return None
-
-
-ROWS = 4096
-"""Observations taken at once: others may decide in between."""
-
-
-def pieces(arms: Arms, contexts: Any, choices: Any, rewards: Any) -> Iterator[tuple[Any, np.ndarray]]:
-    """Contexts of what was played, and rewards, some at a time; all of them checked before the first."""
+def read_observations(arms: Arms, contexts: Any, choices: Any, rewards: Any) -> Iterator[tuple[Any, np.ndarray]]:
+    """The contexts of the arms played and their rewards, in batches; all are checked before the first."""
     if hasattr(contexts, "chunks"):
         if choices is not None or rewards is not None:
-            raise InputError("arms and rewards must be None beside a log, which has its own.")
-        yield from _of_log(arms, contexts)
+            raise InputError("arms and rewards must be None when contexts is a log, which contains them.")
+        yield from _read_log(arms, contexts)
         return
     if rewards is None:
-        raise InputError("rewards must be numbers, one for each context, got None.")
-    values = read_rewards(rewards, len(np.atleast_1d(rewards)))
-    rows = played(arms, contexts, choices, len(values))
-    for first in range(0, len(values), ROWS):
-        yield jax.tree.map(lambda leaf, first=first: leaf[first : first + ROWS], (rows, values))
+        raise InputError("rewards must be numbers, one per context, got None.")
+    values = read_rewards(rewards)
+    rows = _played_contexts(arms, contexts, choices, len(values))
+    for first in range(0, len(values), FIT_ROWS):
+        yield jax.tree.map(lambda leaf, first=first: leaf[first : first + FIT_ROWS], (rows, values))
 
 
-def names_of(contexts: Any, known: dict[str, list[str]] | None) -> dict[str, list[str]] | None:
-    """The names of a log's features, in the order in which a context has them; None where nobody said."""
+def feature_names(contexts: Any, known: dict[str, list[str]] | None) -> dict[str, list[str]] | None:
+    """The names of a log's features, in the order of a context; those already known for other inputs."""
     if not hasattr(contexts, "chunks"):
         return known
     names = {"shared": list(contexts.names.shared), "own": list(contexts.names.own)}
     if known is not None and known != names:
-        raise InputError(f"{contexts.path} has the features {names}, the bandit has learned from {known}.")
+        raise InputError(f"{contexts.path} has the features {names}, but the bandit has learned from {known}.")
     return names
 
 
-def _of_log(arms: Arms, log: Any) -> Iterator[tuple[Any, np.ndarray]]:
+def _contexts_per_arm(
+    arms: Arms, contexts: Any, named: Sequence[ArmId] | None, axes: int
+) -> tuple[Any, tuple[ArmId, ...] | None]:
+    """Contexts with an axis of arms, and the arms' ids if they have any."""
+    shape = arms.shape
+    shared = contexts is None or _count_axes(contexts) == axes
+    if named is not None or (arms.slots and shared):
+        ids = arms.check(named)
+        return arms.contexts(contexts, ids), ids
+    if shared and shape.is_slot and contexts is not None and arms.capacity is not None:
+        x = np.asarray(contexts)
+        spread = np.broadcast_to(x[..., None, :], (*x.shape[:-1], arms.capacity, x.shape[-1]))
+        slots = np.broadcast_to(np.arange(arms.capacity, dtype=np.int32), spread.shape[:-1])
+        return Slot._make((spread, slots)), None
+    if contexts is None:
+        raise InputError(f"contexts must be {shape.describe(axes)}, got None; to omit them, add arms first.")
+    if shared and shape.is_vector and len(shape.leaves[0][0]) == 1:
+        got = np.shape(contexts)
+        raise InputError(f"contexts must be {shape.describe(axes)}, got shape {got}; if arms share it, add arms first.")
+    return contexts, None
+
+
+def _count_axes(contexts: Any) -> int | None:
+    """How many axes an array or nested lists have; None for other trees, and for rows of different lengths."""
+    if type(contexts) not in (list, tuple) and not hasattr(contexts, "shape"):
+        return None
+    shape = array_shape(contexts)
+    return None if shape is None else len(shape)
+
+
+def _check_slots(arms: Arms, contexts: Any) -> None:
+    if isinstance(contexts, Slot) and arms.capacity is not None:
+        slots = np.asarray(contexts.arm)
+        if slots.min() < 0 or slots.max() >= arms.capacity:
+            raise InputError(f"arm must be from 0 to {arms.capacity - 1}, got {slots.min()} to {slots.max()}.")
+
+
+def _read_available(available: Any, lengths: tuple[int, ...]) -> np.ndarray:
+    """Booleans, one per arm; at least one arm must be available."""
+    if available is None:
+        return np.ones(lengths, bool)
+    expected = f"available must be booleans of shape {lengths}, one per arm"
+    try:
+        read = np.asarray(available)
+    except (TypeError, ValueError):  # rows of different lengths
+        raise InputError(f"{expected}, got {available!r:.80}.") from None
+    if read.shape != lengths or read.dtype != bool:
+        raise InputError(f"{expected}, got {read.dtype} of shape {read.shape}.")
+    if not read.any(-1).all():
+        raise InputError("available must allow at least one arm, got none.")
+    return read
+
+
+def _played_contexts(arms: Arms, contexts: Any, choices: Any, count: int) -> Any:
+    """The contexts of the arms that were played, one row each, from a log's columns."""
+    if choices is None:
+        rows, (found,) = arms.shape.read(contexts, 1)
+        _check_slots(arms, rows)
+        if found != count:
+            raise InputError(f"rewards must be {found} numbers, one per context, got {count}.")
+        return rows
+    if array_shape(choices) != (count,):
+        raise InputError(f"arms must be as many as rewards, {count}, got {choices!r:.80}.")
+    if arms.slots:
+        ids = tuple(arm_id(arm) for arm in choices)
+        arms.check(dict.fromkeys(ids))
+        return arms.shape.read(arms.played_contexts(contexts, ids), 1)[0]
+    per_arm, _ = _contexts_per_arm(arms, contexts, None, 2)
+    per_arm, (found, number) = arms.shape.read(per_arm, 2)
+    if found != count:
+        raise InputError(f"contexts must be {count} sets, one per reward, got {found}.")
+    index = np.asarray(choices)
+    if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= number:
+        raise InputError(f"arms must be whole numbers from 0 to {number - 1}, got {choices!r:.80}.")
+    return jax.tree.map(lambda leaf: leaf[np.arange(count), index], per_arm)
+
+
+def _read_log(arms: Arms, log: Any) -> Iterator[tuple[Any, np.ndarray]]:
     from neuralucb.logs.batches import batches
     from neuralucb.logs.warm_start import chosen
 
-    for _ in log.chunks():  # once, to the end: a log with a bad line teaches nothing
+    for _ in log.chunks():  # once to the end: nothing is learned from a log with a bad line
         pass
     found = 0
     for batch in batches(log):
@@ -206,6 +248,6 @@ def _of_log(arms: Arms, log: Any) -> Iterator[tuple[Any, np.ndarray]]:
         rows = jax.tree.map(lambda leaf, use=use: np.asarray(leaf)[use], chosen(batch))
         found += int(use.sum())
         if use.any():
-            yield from pieces(arms, rows, None, batch.reward[use])
+            yield from read_observations(arms, rows, None, batch.reward[use])
     if not found:
         raise InputError(f"{log.path} has no reward to learn from.")

@@ -1,9 +1,8 @@
-"""An append-only journal: every record has a number, a length and checksums; one process writes.
+"""An append-only journal, in segments: every record has a number, a length and checksums; one process writes.
 
-A file's end may be torn by a crash: a record that is not whole is cut off and counted. Damage before that is an error.
+A crash may tear the end of a segment: an incomplete last record is cut off and counted. Damage before it is an error.
 """
 
-import fcntl
 import os
 import re
 import struct
@@ -11,9 +10,9 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import BinaryIO, Literal, NamedTuple, TypeAlias
 
-from neuralucb.online.codec import Step, make_folder, sync_folder
+from neuralucb.online.disk import FolderLock, Step, open_for_append, sync_data, sync_folder, write_all
 from neuralucb.runtime.errors import InputError, StorageError
 
 __all__ = ["SYNCS", "Journal", "Sync", "holds_records", "read_segment", "segments"]
@@ -21,35 +20,43 @@ __all__ = ["SYNCS", "Journal", "Sync", "holds_records", "read_segment", "segment
 Sync: TypeAlias = Literal["each", "interval", "none"]
 SYNCS = ("each", "interval", "none")
 
-MAGIC = b"neuralucb journal 1\n"
+FAMILY = b"neuralucb journal "
+MAGIC = FAMILY + b"1\n"
+"""The first line of a segment, with the number of its format."""
 HEADER = struct.Struct("<QII")
-"""number of the record, length and CRC of its payload; followed by the CRC of these"""
+"""The record's number, and the length and CRC of its payload; the CRC of these three follows."""
 CHECK = struct.Struct("<I")
 FRAME = HEADER.size + CHECK.size
 LARGEST = 1 << 31
 PAGE = 4096
 
 INTERVAL = 0.05
-"""Seconds between two syncs with `interval`: what a power cut may cost."""
+"""Seconds between two syncs with `interval`: what a power cut may lose."""
+
+
+class _Record(NamedTuple):
+    number: int
+    payload: bytes
 
 
 class Journal:
     """Appends records to the newest segment of a folder. A record is written before `append` returns.
 
-    sync  `each`: on the disk before `append` returns; `interval`: within 50 ms; `none`: when the system likes.
-    A kill of the process loses nothing in any of them. After a write or a sync that failed nothing is taken any more.
+    sync  `each`: on disk before `append` returns; `interval`: within 50 ms; `none`: when the system decides
+
+    Killing the process loses nothing in any of these. After a failed write or sync no more writes are accepted.
     """
 
     def __init__(self, folder: Path, sync: Sync, step: Step) -> None:
         self.folder, self._sync, self._step = folder, sync, step
-        self._lock, self._owner = _lock(folder), os.getpid()
+        self._lock, self._owner = FolderLock(folder), os.getpid()
         self._handle: int | None = None
-        self._changing = threading.Lock()
-        """held while the file is synced, or another takes its place"""
+        self._file_lock = threading.Lock()
+        """held while the file is synced, or replaced by the next segment's"""
         self._failure: str | None = None
         self._unsynced = False
         self.number = 0
-        """that the next record will have"""
+        """of the next record"""
         self.segment = 0
         self._closing = threading.Event()
         self._syncer: threading.Thread | None = None
@@ -57,86 +64,85 @@ class Journal:
     def begin(self, segment: int, number: int) -> None:
         """Write to a new segment, whose first record has this number."""
         self._check()
-        with self._changing, _Guard(self):
+        with self._file_lock, _StopOnFailure(self):
             if self._handle is not None:
-                os.fdatasync(self._handle)  # first: what follows must not be on the disk before it
+                sync_data(self._handle)  # first: later records must not be on disk before it
             self._step("journal segment")
             path = self.folder / f"journal-{segment:08d}.log"
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-            _write(handle, MAGIC)
-            os.fdatasync(handle)
+            handle = open_for_append(path)
+            write_all(handle, MAGIC)
+            sync_data(handle)
             sync_folder(self.folder)
             if self._handle is not None:
                 os.close(self._handle)
             self._handle, self.segment, self.number = handle, segment, number
         if self._sync == "interval" and self._syncer is None:
-            self._syncer = threading.Thread(target=self._sync_often, name="journal", daemon=True)
+            self._syncer = threading.Thread(target=self._sync_regularly, name="journal", daemon=True)
             self._syncer.start()
 
     def append(self, payload: bytes) -> None:
         """Add one record."""
         self._check()
         if len(payload) >= LARGEST:
-            raise InputError(f"a record must be below {LARGEST} bytes, got {len(payload)}; give fewer at once.")
+            raise InputError(
+                f"a record must be below {LARGEST} bytes, got {len(payload)}; pass fewer decisions or rewards at once."
+            )
         header = HEADER.pack(self.number, len(payload), zlib.crc32(payload))
         handle = self._handle
         assert handle is not None
-        with _Guard(self):
+        with _StopOnFailure(self):
             self._step("journal write")
-            _write(handle, header + CHECK.pack(zlib.crc32(header)) + payload)
+            write_all(handle, header + CHECK.pack(zlib.crc32(header)) + payload)
             if self._sync == "each":
                 self._step("journal sync")
-                os.fdatasync(handle)
+                sync_data(handle)
             self._unsynced = True
             self.number += 1
 
     def fail(self, why: str) -> None:
-        """Take nothing any more."""
+        """Accept no more writes."""
         self._failure = self._failure or why
 
     def close(self) -> None:
-        """Sync, and let another process have the folder. Closing twice does no harm."""
+        """Sync, and release the folder. Closing twice does no harm."""
         self._closing.set()
         if self._syncer is not None:
             self._syncer.join()
         handle, self._handle = self._handle, None
         try:
             if handle is not None and self._failure is None:
-                with _Guard(self):
-                    os.fdatasync(handle)
+                with _StopOnFailure(self):
+                    sync_data(handle)
         finally:
             self.fail("it is closed")
-            if self._lock >= 0 and os.getpid() == self._owner:
-                fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing alone would leave it to a fork that lives on
-            for each in (handle, self._lock):
-                if each is not None and each >= 0:
-                    os.close(each)
-            self._lock = -1
+            if handle is not None:
+                os.close(handle)
+            self._lock.release()
 
     def _check(self) -> None:
         if os.getpid() != self._owner:
             raise StorageError(
-                f"{self.folder} is written by process {self._owner}, of which this is a fork; open another."
+                f"{self.folder} is written by process {self._owner}, of which this is a fork; give it another folder."
             )
         if self._failure is not None:
             raise StorageError(
-                f"{self.folder} takes nothing any more: {self._failure}. What was acknowledged before is safe; start "
-                "again from this folder, on a disk that works."
+                f"{self.folder} accepts no more writes: {self._failure}. What was acknowledged before is safe; mend "
+                "the disk, and open the folder again."
             )
 
-    def _sync_often(self) -> None:
+    def _sync_regularly(self) -> None:
         while not self._closing.wait(INTERVAL):
-            with self._changing:
+            with self._file_lock:
                 if self._unsynced and self._handle is not None and self._failure is None:
                     self._unsynced = False
                     try:
-                        os.fdatasync(self._handle)
+                        sync_data(self._handle)
                     except OSError as problem:
                         self.fail(problem.strerror or str(problem))
 
 
-class _Guard:
-    """Whatever stops a write or a sync half way, an interrupt too, stops the journal: nobody knows what is kept."""
+class _StopOnFailure:
+    """Ends all writing when a write or a sync fails or is interrupted: what is on disk is then unknown."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -154,89 +160,89 @@ class _Guard:
 
 
 def segments(folder: Path) -> dict[int, Path]:
-    """The segments of a folder by number, in order."""
+    """The segments of a folder, by number and in order."""
     matches = ((re.fullmatch(r"journal-(\d+)\.log", path.name), path) for path in folder.glob("journal-*.log"))
     return dict(sorted((int(match[1]), path) for match, path in matches if match))
 
 
 def read_segment(path: Path, first: int | None, *, last: bool, torn: Callable[[int], None]) -> Iterator[bytes]:
-    """The payloads of a segment's records. The last segment may end torn: that is cut off, others must be whole.
+    """The payloads of a segment's records. A torn end is cut off, but only from the last segment.
 
     first  the number that its first record must have, if that is known
-    torn   told how many bytes were cut off
+    torn   called with the number of bytes that were cut off
     """
     expected = first
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        magic = file.read(len(MAGIC))
-        if magic != MAGIC:
-            if last and (MAGIC.startswith(magic) or not magic.strip(b"\0")) and size <= len(MAGIC):
-                path.unlink()
-                torn(size)
-                return
-            if magic[:18] == MAGIC[:18] and len(magic) == len(MAGIC):
-                raise StorageError(f"{path} has another format than this version reads; read it with a newer one.")
-            raise StorageError(f"{path} does not begin as a journal does; it is damaged or something else.")
-        start = len(MAGIC)
-        while start < size:
-            frame = file.read(FRAME)
-            if len(frame) < FRAME:
-                return _cut(path, start, last, torn)
-            number, length, checksum = HEADER.unpack_from(frame)
-            if zlib.crc32(frame[: HEADER.size]) != CHECK.unpack_from(frame, HEADER.size)[0]:
-                if last and _never_filled(start, frame + file.read()):
-                    return _cut(path, start, last, torn)
-                raise _damaged(path, start, "the header of a record does not match its checksum")
-            if size - start < FRAME + length:
-                return _cut(path, start, last, torn)
-            payload = file.read(length)
-            if zlib.crc32(payload) != checksum:
-                if last and _never_filled(start, frame + payload + file.read()):
-                    return _cut(path, start, last, torn)
-                raise _damaged(path, start, "a record does not match its checksum")
-            if expected is not None and number != expected:
-                raise _damaged(path, start, f"record {expected} should stand here, not {number}")
-            yield payload
-            start, expected = start + FRAME + length, number + 1
+        has_magic = _check_magic(path, file.read(len(MAGIC)), size, last)
+        end = len(MAGIC)
+        while has_magic and end < size:
+            record = _read_record(file, path, end, size)
+            if record is None:
+                break
+            if expected is not None and record.number != expected:
+                raise _damaged(path, end, f"expected record {expected} here, found {record.number}")
+            yield record.payload
+            end, expected = end + FRAME + len(record.payload), record.number + 1
+    # the file is closed: some systems neither delete nor truncate one that is open
+    if not has_magic:
+        path.unlink()
+        torn(size)
+    elif end < size:
+        _cut(path, end, last)
+        torn(size - end)
 
 
 def holds_records(path: Path) -> bool:
-    """Whether a segment is more than its beginning."""
+    """Whether a segment has more than its first line."""
     return path.stat().st_size > len(MAGIC)
 
 
-def _never_filled(start: int, rest: bytes) -> bool:
-    """Whether a file's rest ends in whole pages of zeros: room that was given before a power cut, and never filled."""
+def _check_magic(path: Path, magic: bytes, size: int, last: bool) -> bool:
+    """Whether a segment begins as it must; False for one that a crash left without a complete first line."""
+    if magic == MAGIC:
+        return True
+    if last and (MAGIC.startswith(magic) or not magic.strip(b"\0")) and size <= len(MAGIC):
+        return False
+    if magic[: len(FAMILY)] == FAMILY and len(magic) == len(MAGIC):
+        raise StorageError(f"{path} has another format than this version reads; update neuralucb.")
+    raise StorageError(f"{path} does not begin like a journal; it is damaged, or another kind of file.")
+
+
+def _read_record(file: BinaryIO, path: Path, start: int, size: int) -> _Record | None:
+    """The record at byte `start`; None where it is torn, so that the file ends here."""
+    frame = file.read(FRAME)
+    if len(frame) < FRAME:
+        return None
+    number, length, checksum = HEADER.unpack_from(frame)
+    if zlib.crc32(frame[: HEADER.size]) != CHECK.unpack_from(frame, HEADER.size)[0]:
+        damage = "the header of a record does not match its checksum"
+    elif start + FRAME + length > size:
+        return None
+    else:
+        payload = file.read(length)
+        if zlib.crc32(payload) == checksum:
+            return _Record(number, payload)
+        damage = "a record does not match its checksum"
+    file.seek(start)
+    if _was_never_filled(start, file.read()):
+        return None
+    raise _damaged(path, start, damage)
+
+
+def _was_never_filled(start: int, rest: bytes) -> bool:
+    """Whether the rest of a file ends in whole pages of zeros: allocated before a power cut, and never filled."""
     written = start + len(rest.rstrip(b"\0"))
     return -(-written // PAGE) * PAGE < start + len(rest) or not rest.strip(b"\0")
 
 
-def _cut(path: Path, start: int, last: bool, torn: Callable[[int], None]) -> None:
+def _cut(path: Path, end: int, last: bool) -> None:
     if not last:
-        raise _damaged(path, start, "a record is not whole, and there are later segments")
-    torn(path.stat().st_size - start)
+        raise _damaged(path, end, "a record is incomplete, although later segments exist")
     with path.open("r+b") as file:
-        file.truncate(start)
+        file.truncate(end)
         os.fsync(file.fileno())
 
 
 def _damaged(path: Path, start: int, why: str) -> StorageError:
-    return StorageError(f"{path} is damaged at byte {start}: {why}; take back the file, or a saved copy of the bandit.")
-
-
-def _write(handle: int, data: bytes) -> None:
-    """All of it: a short write is the beginning of a failed one."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
-
-
-def _lock(folder: Path) -> int:
-    make_folder(folder)
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise StorageError(f"{folder} is in use by another process or bandit; close that first.") from None
-    return handle
+    return StorageError(f"{path} is damaged at byte {start}: {why}; restore it from a backup.")

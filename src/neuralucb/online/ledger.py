@@ -1,4 +1,4 @@
-"""Decisions: what was chosen and why, and the ledger of those that wait for their reward."""
+"""The ledger of decisions: what was chosen and why, which rewards are pending, and the last ones that are resolved."""
 
 import math
 from collections import OrderedDict
@@ -11,50 +11,58 @@ import numpy as np
 from neuralucb.online.arms import ArmId
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["BY_ARM", "SINGLE", "Asked", "Decision", "Explanation", "Ledger", "column"]
+__all__ = ["PER_ARM", "PER_CHOICE", "Decision", "DecisionBatch", "Explanation", "Ledger", "column"]
 
-BY_ARM = ("mean", "width", "score", "propensities")
+PER_ARM = ("mean", "width", "score", "propensities")
+PER_CHOICE = ("chosen", "greedy", "exploration", "propensity")
+"""The columns of a choice among K arms, which is one row of 4K + 4 numbers: K of each of the first, then the second.
 
-
-SINGLE = ("chosen", "greedy", "exploration", "propensity")
-"""A choice among K arms is one row of numbers, [4K + 4]: each of the first for every arm, then each of the second.
-
-greedy      the arm with the highest mean
-exploration γ, the scale that turned widths into scores
-propensity  of the arm chosen; NaN where there was no chance in it
+greedy       the arm with the highest mean
+exploration  γ, the scale that turned widths into scores
+propensity   of the arm chosen; NaN for a deterministic choice
 """
-
-
-REMEMBERED = 1000
-"""Decisions that can still be explained after their reward has come."""
+DIGITS = 20
+"""More than any decision's number has."""
+EXPLAINABLE = 1000
+"""Resolved decisions that can still be explained."""
 
 
 class Decision(NamedTuple):
-    """A choice, and why: what was believed of every arm."""
+    """A choice, and what was believed of every arm when it was made.
+
+    Example:
+        >>> decision = bandit.select(contexts)
+        >>> show(decision.arm)
+        >>> bandit.observe(decision.id, reward=1.0)
+    """
 
     id: str
     arm: ArmId
-    """its id, or its number where arms have none"""
+    """its id, or its number where arms have no ids"""
     position: int
-    """its place among the arms asked about"""
+    """its index among the arms of the request"""
     mean: np.ndarray
     width: np.ndarray
     score: np.ndarray
     propensity: float | None
-    """the probability of this choice; None where there was no chance in it: nothing may be divided by that"""
+    """the probability of this choice; None where it was deterministic, and so must not be divided by"""
     propensities: np.ndarray
     """of every arm"""
     version: int
-    """of the belief that chose: how many observations and trainings it had behind it"""
+    """of the belief that chose: the number of observations and lessons before it"""
 
     @property
     def deterministic(self) -> bool:
-        """Whether there was no chance in it."""
+        """Whether no other arm could have been chosen."""
         return self.propensity is None
 
 
 class Explanation(NamedTuple):
-    """A decision in full. Printed, it is a table."""
+    """A decision in full. Printed, it is a table with one line per arm.
+
+    Example:
+        >>> print(bandit.explain(decision.id))
+    """
 
     decision: Decision
     arms: Sequence[ArmId]
@@ -73,7 +81,7 @@ class Explanation(NamedTuple):
         head = f"{decision.id}: arm {decision.arm}, belief {decision.version}, {self.status}"
         head += "" if self.reward is None else f", reward {self.reward:g}"
         why = f"exploration chose it over {self.greedy}" if self.explored else "it also has the highest mean"
-        lines = [f"{head}; {why}", f"{'arm':>12} {'mean':>10} {'width':>10} {'score':>10} {'chance':>10}"]
+        lines = [f"{head}; {why}", f"{'arm':>12} {'mean':>10} {'width':>10} {'score':>10} {'propensity':>10}"]
         columns = decision.mean, decision.width, decision.score, decision.propensities
         for arm, *numbers in zip(self.arms, *columns, strict=True):
             mark = " <" if arm == decision.arm else ""
@@ -81,17 +89,8 @@ class Explanation(NamedTuple):
         return "\n".join(lines)
 
 
-def column(rows: np.ndarray, name: str) -> np.ndarray:
-    """A column of choices [B, 4K + 4], not a copy: [B, K] of every arm, or [B]."""
-    if name in SINGLE:
-        return rows[:, SINGLE.index(name) - len(SINGLE)]
-    arms = rows.shape[1] // len(BY_ARM) - 1
-    first = BY_ARM.index(name) * arms
-    return rows[:, first : first + arms]
-
-
-class Asked(NamedTuple):
-    """Decisions made at once, B of them."""
+class DecisionBatch(NamedTuple):
+    """B decisions that were made in one call."""
 
     first: int
     """the number of the first"""
@@ -99,179 +98,203 @@ class Asked(NamedTuple):
     time: float
     arms: tuple[ArmId, ...] | None
     rows: np.ndarray
-    """[B, 4K + 4], of which `column` gives one"""
+    """[B, 4K + 4], read by `column`"""
     context: tuple[np.ndarray, ...]
-    """of the arm chosen: the leaves"""
+    """the leaves of the chosen arms' contexts"""
 
     def arm(self, position: int) -> ArmId:
-        """Its id, or its number."""
+        """The id of an arm, or its number."""
         return position if self.arms is None else self.arms[position]
 
-    def decisions(self, name: str) -> list[Decision]:
-        """Each of them, as a caller gets it."""
-        chosen, chances = (column(self.rows, name).tolist() for name in ("chosen", "propensity"))
-        places = list(map(int, chosen))
-        ids = [f"{name}-{number}" for number in range(self.first, self.first + len(places))]
-        arms = places if self.arms is None else map(self.arms.__getitem__, places)
-        mean, width, score, propensities = (column(self.rows, name) for name in BY_ARM)
-        chances = [None if math.isnan(chance) else chance for chance in chances]
-        columns = ids, arms, places, mean, width, score, chances, propensities, repeat(self.version)
+    def decisions(self, bandit_name: str) -> list[Decision]:
+        """The decisions as a caller sees them."""
+        chosen, propensity = (column(self.rows, name).tolist() for name in ("chosen", "propensity"))
+        positions = list(map(int, chosen))
+        ids = [f"{bandit_name}-{number}" for number in range(self.first, self.first + len(positions))]
+        arms = positions if self.arms is None else map(self.arms.__getitem__, positions)
+        mean, width, score, propensities = (column(self.rows, name) for name in PER_ARM)
+        propensity = [None if math.isnan(each) else each for each in propensity]
+        columns = ids, arms, positions, mean, width, score, propensity, propensities, repeat(self.version)
         return list(map(Decision._make, zip(*columns, strict=False)))
 
-    def alone(self, row: int) -> "Asked":
-        """One of them, without the memory of the others."""
+    def single(self, row: int) -> "DecisionBatch":
+        """One decision, as a copy that does not keep the others in memory."""
         if len(self.rows) == 1:
             return self
         rows, *context = (array[row : row + 1].copy() for array in (self.rows, *self.context))
-        return Asked(self.first + row, self.version, self.time, self.arms, rows, tuple(context))
+        return DecisionBatch(self.first + row, self.version, self.time, self.arms, rows, tuple(context))
 
     @property
     def bytes(self) -> int:
-        """Memory held."""
+        """Memory used."""
         return sum(array.nbytes for array in (self.rows, *self.context))
 
 
+def column(rows: np.ndarray, name: str) -> np.ndarray:
+    """A view of one column of choices [B, 4K + 4]: [B, K] for one per arm, or [B]."""
+    if name in PER_CHOICE:
+        return rows[:, PER_CHOICE.index(name) - len(PER_CHOICE)]
+    arms = rows.shape[1] // len(PER_ARM) - 1
+    first = PER_ARM.index(name) * arms
+    return rows[:, first : first + arms]
+
+
 class Ledger:
-    """Decisions that wait for a reward, by number; and the last ones that had theirs, to be explained."""
+    """Pending decisions by number, and the last resolved ones, which can still be explained."""
 
     def __init__(self) -> None:
-        self.pending: dict[int, Asked] = {}
-        """by number; it is their row number - asked.first"""
+        self.pending: dict[int, DecisionBatch] = {}
+        """by number; a decision's row in its batch is `number - batch.first`"""
         self.next = 0
-        self._resolved: OrderedDict[int, tuple[Asked, str, float | None]] = OrderedDict()
-        self._left: dict[int, int] = {}
-        """of batches, by the number of their first decision: how many wait still"""
+        """the number after the last decision recorded"""
+        self.reserved = 0
+        """the number after the last one reserved"""
+        self._resolved: OrderedDict[int, tuple[DecisionBatch, str, float | None]] = OrderedDict()
+        self._remaining: dict[int, int] = {}
+        """pending decisions of each batch, by the number of its first"""
 
-    def add(self, asked: Asked) -> None:
-        """Take note of decisions."""
-        count = len(asked.rows)
-        self.pending.update(dict.fromkeys(range(asked.first, asked.first + count), asked))
+    def reserve(self, count: int) -> int:
+        """The first of `count` numbers for new decisions; no number is reserved twice."""
+        first = self.reserved
+        self.reserved += count
+        return first
+
+    def add(self, batch: DecisionBatch) -> None:
+        """Record decisions as pending."""
+        count = len(batch.rows)
+        end = batch.first + count
+        self.pending.update(dict.fromkeys(range(batch.first, end), batch))
         if count > 1:
-            self._left[asked.first] = count
-        self.next = max(self.next, asked.first + count)
+            self._remaining[batch.first] = count
+        self.next = max(self.next, end)
+        self.reserved = max(self.reserved, end)
 
     def contexts(self, numbers: Iterable[int]) -> tuple[np.ndarray, ...]:
-        """The contexts of the arms chosen, one row a decision: their leaves."""
-        places = self._places(numbers)
-        if len(places) == 1:  # as it mostly is
-            ((asked, row),) = places
-            return tuple(leaf[row : row + 1] for leaf in asked.context)
-        leaves = range(len(places[0][0].context))
-        return tuple(np.stack([asked.context[leaf][row] for asked, row in places]) for leaf in leaves)
+        """The leaves of the chosen arms' contexts, one row per decision."""
+        located = self._locate(numbers)
+        if len(located) == 1:  # the usual case, made fast
+            ((batch, row),) = located
+            return tuple(leaf[row : row + 1] for leaf in batch.context)
+        leaves = range(len(located[0][0].context))
+        return tuple(np.stack([batch.context[leaf][row] for batch, row in located]) for leaf in leaves)
 
-    def expected(self, numbers: Iterable[int]) -> np.ndarray:
-        """What decisions that wait are expected to bring."""
-        places = self._places(numbers)
-        return np.asarray([asked.rows[row, int(asked.rows[row, -len(SINGLE)])] for asked, row in places], np.float64)
-
-    def _places(self, numbers: Iterable[int]) -> list[tuple[Asked, int]]:
-        """Where decisions stand: among which, in which row."""
-        return [(asked := self.pending[number], number - asked.first) for number in numbers]
+    def expected_rewards(self, numbers: Iterable[int]) -> np.ndarray:
+        """The expected reward of pending decisions, at the time when they were made."""
+        located = self._locate(numbers)
+        chosen = -len(PER_CHOICE)
+        return np.asarray([batch.rows[row, int(batch.rows[row, chosen])] for batch, row in located], np.float64)
 
     def resolve(self, numbers: Sequence[int], rewards: Sequence[float] | None) -> None:
-        """They had their reward, or never will."""
+        """Record the rewards of pending decisions, or, for None, that they have expired."""
         for number, reward in zip(numbers, rewards if rewards is not None else [None] * len(numbers), strict=True):
-            asked = self.pending.pop(number)
-            self._resolved[number] = (
-                asked.alone(number - asked.first),
-                "expired" if reward is None else "observed",
-                reward,
-            )
-            if asked.first in self._left:
-                self._thin(asked)
-        while len(self._resolved) > REMEMBERED:
+            batch = self.pending.pop(number)
+            status = "expired" if reward is None else "observed"
+            self._resolved[number] = (batch.single(number - batch.first), status, reward)
+            if batch.first in self._remaining:
+                self._release(batch)
+        while len(self._resolved) > EXPLAINABLE:
             self._resolved.popitem(last=False)
 
-    def _thin(self, asked: Asked) -> None:
-        """Let go of a batch of which few wait still, so that they do not hold the memory of all."""
-        self._left[asked.first] -= 1
-        if self._left[asked.first] > len(asked.rows) // 8:
-            return
-        del self._left[asked.first]
-        for row in range(len(asked.rows)):
-            if asked.first + row in self.pending:
-                self.pending[asked.first + row] = asked.alone(row)
-
-    def numbers(self, decision_ids: Iterable[str], name: str) -> list[int]:
-        """The numbers of decisions, all of which must wait, by their ids."""
-        numbers = [_number(decision_id, name) for decision_id in decision_ids]
+    def numbers(self, decision_ids: Iterable[str], bandit_name: str) -> list[int]:
+        """The numbers of decisions by their ids; all must be pending."""
+        numbers = [_parse_id(decision_id, bandit_name) for decision_id in decision_ids]
         for number in numbers:
             if number not in self.pending:
-                raise InputError(f"decision {name}-{number} waits for no reward: it {self._what_became_of(number)}.")
+                raise InputError(
+                    f"decision {bandit_name}-{number} {self._history(number)}; observe takes pending decisions only."
+                )
         if len(set(numbers)) < len(numbers):
             raise InputError("decision_ids must be distinct: a decision has one reward.")
         return numbers
 
-    def _what_became_of(self, number: int) -> str:
-        if number >= self.next or number < 0:
-            return "was never made"
-        if number in self._resolved:
-            return "has had its reward" if self._resolved[number][1] == "observed" else "has expired"
-        return "has had its reward, or has expired"
-
     def older_than(self, seconds: float, now: float) -> list[int]:
-        """Those that wait for so long. A clock that was set back makes none younger than 0."""
-        return [number for number, asked in self.pending.items() if max(0.0, now - asked.time) >= seconds]
+        """Decisions pending for so long. A clock that was set back gives no negative ages."""
+        return [number for number, batch in self.pending.items() if max(0.0, now - batch.time) >= seconds]
 
-    def explain(self, decision_id: str, name: str) -> Explanation:
-        """All about one decision."""
-        number = _number(decision_id, name)
+    def explain(self, decision_id: str, bandit_name: str) -> Explanation:
+        """Everything about one decision."""
+        number = _parse_id(decision_id, bandit_name)
         if number in self.pending:
-            asked, status, reward = self.pending[number], "pending", None
+            batch, status, reward = self.pending[number], "pending", None
         elif number in self._resolved:
-            asked, status, reward = self._resolved[number]
+            batch, status, reward = self._resolved[number]
         else:
-            what = self._what_became_of(number)
-            raise InputError(f"decision {decision_id} {what}; pending ones and the last {REMEMBERED} can be explained.")
-        asked = asked.alone(number - asked.first)
-        (decision,) = asked.decisions(name)
-        greedy, exploration = (column(asked.rows, each)[0] for each in ("greedy", "exploration"))
+            raise InputError(
+                f"decision {decision_id} {self._history(number)}; only pending decisions and the last {EXPLAINABLE} "
+                "resolved ones can be explained."
+            )
+        batch = batch.single(number - batch.first)
+        (decision,) = batch.decisions(bandit_name)
+        greedy, exploration = (column(batch.rows, name)[0] for name in ("greedy", "exploration"))
         return Explanation(
-            decision, asked.arms or range(len(decision.mean)), float(exploration), asked.arm(int(greedy)),
+            decision, batch.arms or range(len(decision.mean)), float(exploration), batch.arm(int(greedy)),
             decision.position != int(greedy), status, reward,
         )  # fmt: skip
 
     @property
     def bytes(self) -> int:
-        """Memory held by what waits."""
-        return sum({id(asked): asked.bytes for asked in self.pending.values()}.values())
+        """Memory used by pending decisions."""
+        return sum({id(batch): batch.bytes for batch in self.pending.values()}.values())
 
     def export(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What waits, as plain values and arrays."""
-        places = self._places(self.pending)
+        """The pending decisions, as plain values and arrays."""
+        located = self._locate(self.pending)
         fields = {
             "numbers": list(self.pending),
             "next": self.next,
-            "versions": [asked.version for asked, _ in places],
-            "times": [asked.time for asked, _ in places],
-            "arms": [asked.arms for asked, _ in places],
-            "lengths": [asked.rows.shape[1] for asked, _ in places],
+            "versions": [batch.version for batch, _ in located],
+            "times": [batch.time for batch, _ in located],
+            "arms": [batch.arms for batch, _ in located],
+            "lengths": [batch.rows.shape[1] for batch, _ in located],
         }
         empty = np.zeros(0, np.float32)
-        arrays = {"rows": np.concatenate([asked.rows[row] for asked, row in places] or [empty])}
-        if places:
+        arrays = {"rows": np.concatenate([batch.rows[row] for batch, row in located] or [empty])}
+        if located:
             arrays |= {f"context.{leaf}": rows for leaf, rows in enumerate(self.contexts(self.pending))}
         return fields, arrays
 
     @classmethod
     def restored(cls, fields: dict[str, Any], arrays: dict[str, np.ndarray], leaves: int) -> "Ledger":
-        """From what `export` gave."""
+        """The ledger that `export` described."""
         ledger, start = cls(), 0
         for row, number in enumerate(fields["numbers"]):
             arms, end = fields["arms"][row], start + fields["lengths"][row]
             context = tuple(arrays[f"context.{leaf}"][row : row + 1] for leaf in range(leaves))
-            ledger.add(Asked(
+            ledger.add(DecisionBatch(
                 number, fields["versions"][row], fields["times"][row], None if arms is None else tuple(arms),
                 arrays["rows"][None, start:end], context,
             ))  # fmt: skip
             start = end
-        ledger.next = int(fields["next"])
+        ledger.next = ledger.reserved = int(fields["next"])
         return ledger
 
+    def _locate(self, numbers: Iterable[int]) -> list[tuple[DecisionBatch, int]]:
+        """The batch and row of pending decisions."""
+        return [(batch := self.pending[number], number - batch.first) for number in numbers]
 
-def _number(decision_id: str, name: str) -> int:
-    """The number within an id."""
-    whose, _, number = str(decision_id).rpartition("-")
-    if f"{whose}-{number}" != decision_id or whose != name or not number.isdecimal() or str(int(number)) != number:
-        raise InputError(f"decision {decision_id!r} is not of this bandit, whose ids begin with {name}-.")
+    def _release(self, batch: DecisionBatch) -> None:
+        """Copy the last eighth of a batch that is pending, so that it does not keep the whole batch in memory."""
+        self._remaining[batch.first] -= 1
+        if self._remaining[batch.first] > len(batch.rows) // 8:
+            return
+        del self._remaining[batch.first]
+        for row in range(len(batch.rows)):
+            if batch.first + row in self.pending:
+                self.pending[batch.first + row] = batch.single(row)
+
+    def _history(self, number: int) -> str:
+        """What happened to a decision that is not pending."""
+        if number >= self.next or number < 0:
+            return "was never made"
+        if number in self._resolved:
+            return "already has its reward" if self._resolved[number][1] == "observed" else "has expired"
+        return "already has its reward, or has expired"
+
+
+def _parse_id(decision_id: str, bandit_name: str) -> int:
+    """The number of a decision from its id."""
+    owner, _, number = decision_id.rpartition("-") if isinstance(decision_id, str) else ("", "", "")
+    canonical = number.isdecimal() and len(number) <= DIGITS and str(int(number)) == number
+    if owner != bandit_name or not canonical:
+        raise InputError(f"decision {decision_id!r} is not of this bandit, whose ids begin with {bandit_name}-.")
     return int(number)

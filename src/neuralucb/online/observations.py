@@ -1,4 +1,4 @@
-"""What was observed, on the host: arrays that double, or of a sliding window."""
+"""Past observations in host memory: arrays that double when they are full, or hold a sliding window."""
 
 from typing import Any
 
@@ -6,84 +6,84 @@ import jax
 import numpy as np
 
 from neuralucb.history import History
-from neuralucb.online.compiled import room_for
-from neuralucb.online.contexts import Shape
+from neuralucb.online.compiled import history_capacity
+from neuralucb.online.context_shape import ContextShape
 
 __all__ = ["Observations"]
 
 
 class Observations:
-    """Contexts and rewards in the order in which they came; the last `window` of them, or all.
+    """Contexts and rewards in order of arrival: all of them, or the last `window`.
 
     Rows that were handed out never change: growing and forgetting make new arrays.
     """
 
-    def __init__(self, shape: Shape, window: int | None) -> None:
+    def __init__(self, shape: ContextShape, window: int | None) -> None:
         self.window = window
         self.total = 0
+        """how many have ever been added"""
         self._first = 0
-        """the number, from the start, of the first row that is kept"""
-        self._contexts, self._rewards = _room(shape, room_for(0))
+        """the number of the oldest row in memory"""
+        self._contexts, self._rewards = _allocate(shape, history_capacity(0))
         self._shape = shape
 
     def add(self, contexts: Any, rewards: np.ndarray, *, keep_from: int | None = None) -> None:
-        """Append rows; those from `keep_from` on are kept though the window has passed them."""
+        """Append rows; those from number `keep_from` on stay in memory even when they leave the window."""
         count = len(rewards)
         used = self.total - self._first
         if used + count > len(self._rewards):
-            self._move(count, keep_from)
+            self._grow(count, keep_from)
             used = self.total - self._first
-        _put(self._contexts, used, contexts)
+        _write(self._contexts, used, contexts)
         self._rewards[used : used + count] = rewards
         self.total += count
 
     def since(self, number: int) -> tuple[Any, np.ndarray]:
-        """The rows from the number-th on, or as many of them as are kept."""
+        """The rows from this number on, as far as they are in memory."""
         start, end = max(0, number - self._first), self.total - self._first
         return jax.tree.map(lambda rows: rows[start:end], (self._contexts, self._rewards))
 
-    def kept(self) -> tuple[Any, np.ndarray]:
-        """The rows that a training may see."""
+    def in_window(self) -> tuple[Any, np.ndarray]:
+        """The rows to learn from: the window, or all."""
         return self.since(0 if self.window is None else self.total - self.window)
 
     def history(self, contexts: Any, rewards: np.ndarray) -> History:
         """Rows as a policy's `learn` takes them, padded to a power of two."""
         count = len(rewards)
-        wide, wide_rewards = _room(self._shape, room_for(count))
-        _put(wide, 0, contexts)
-        wide_rewards[:count] = rewards
-        return History._make((wide, wide_rewards.astype(np.float32), np.int32(count), np.int32(count)))
+        padded, padded_rewards = _allocate(self._shape, history_capacity(count))
+        _write(padded, 0, contexts)
+        padded_rewards[:count] = rewards
+        return History._make((padded, padded_rewards.astype(np.float32), np.int32(count), np.int32(count)))
 
     @property
     def bytes(self) -> int:
-        """Memory held."""
+        """Memory used."""
         return sum(leaf.nbytes for leaf in jax.tree.leaves((self._contexts, self._rewards)))
 
     def restore(self, contexts: Any, rewards: np.ndarray, total: int) -> None:
-        """Begin again with these rows, the last of which was the total-th."""
+        """Replace everything by these rows, the last of `total`."""
         self._first = self.total = total - len(rewards)
-        self._contexts, self._rewards = _room(self._shape, room_for(len(rewards)))
+        self._contexts, self._rewards = _allocate(self._shape, history_capacity(len(rewards)))
         self.add(contexts, rewards)
 
-    def _move(self, count: int, keep_from: int | None) -> None:
-        """Make room: forget what the window has passed, and double."""
+    def _grow(self, count: int, keep_from: int | None) -> None:
+        """Make space for `count` rows: drop those outside the window, then double."""
         oldest = 0 if self.window is None else max(0, self.total - self.window)
         if keep_from is not None:
             oldest = min(oldest, keep_from)
         contexts, rewards = self.since(oldest)
         self._first = max(self._first, oldest)
-        # twice what is needed, so that moving is rare
-        self._contexts, self._rewards = _room(self._shape, room_for(2 * len(rewards) + count))
-        _put(self._contexts, 0, contexts)
+        # twice what is needed, so that copying is rare
+        self._contexts, self._rewards = _allocate(self._shape, history_capacity(2 * len(rewards) + count))
+        _write(self._contexts, 0, contexts)
         self._rewards[: len(rewards)] = rewards
 
 
-def _room(shape: Shape, capacity: int) -> tuple[Any, np.ndarray]:
-    leaves = [np.zeros((capacity, *size), np.dtype(kind)) for size, kind in shape.leaves]
-    return jax.tree.unflatten(shape.structure, leaves), np.zeros(capacity, np.float64)
+def _allocate(shape: ContextShape, capacity: int) -> tuple[Any, np.ndarray]:
+    return shape.zeros(capacity), np.zeros(capacity, np.float64)
 
 
-def _put(wide: Any, start: int, contexts: Any) -> None:
+def _write(target: Any, start: int, contexts: Any) -> None:
     """Write contexts into the rows from `start` on."""
-    for rows, new in zip(jax.tree.leaves(wide), jax.tree.leaves(contexts), strict=True):
+    for rows, new in zip(jax.tree.leaves(target), jax.tree.leaves(contexts), strict=True):
         rows[start : start + len(new)] = new

@@ -1,6 +1,6 @@
 """Snapshots: arrays in safetensors, the rest in JSON, and a manifest with their SHA-256, written last.
 
-A folder keeps the last five. Only what a manifest names exists; a crash before that leaves nothing but litter.
+A folder holds the last five. A snapshot exists once its manifest does; files without one, left by a crash, are ignored.
 """
 
 import hashlib
@@ -12,28 +12,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralucb.online.codec import Step, make_folder, sync_folder
-from neuralucb.runtime.errors import InputError, StorageError
+from neuralucb.online.disk import Step, make_folder, sync_folder
+from neuralucb.runtime.errors import StorageError
 from neuralucb.runtime.files import write_whole
 
-__all__ = ["KEPT", "Snapshot", "note", "numbers", "read", "sweep_up", "write"]
+__all__ = ["RETAINED", "Snapshot", "numbers", "read", "read_segment_number", "remove_partial_files", "write"]
 
 FORMAT = 1
-KEPT = 5
+RETAINED = 5
+LARGEST_MANIFEST = 1 << 16
 
 
 class Snapshot(NamedTuple):
-    """All of a bandit at one moment."""
+    """A whole bandit at one moment."""
 
     fields: dict[str, Any]
     """plain values"""
     arrays: dict[str, np.ndarray]
-    note: int = 0
-    """kept in the manifest, to be read without the rest"""
+    segment: int = 0
+    """the journal segment that follows it; in the manifest too, as `note`, where it can be read without the rest"""
 
 
-def write(folder: Path, snapshot: Snapshot, *, kept: int = KEPT, step: Step) -> int:
-    """Write it as the newest, forget all but the last `kept`, and return its number."""
+def write(folder: Path, snapshot: Snapshot, *, retain: int = RETAINED, step: Step) -> int:
+    """Write the newest snapshot, delete all but the last `retain`, and return its number."""
     from safetensors.numpy import save
 
     make_folder(folder)
@@ -44,7 +45,7 @@ def write(folder: Path, snapshot: Snapshot, *, kept: int = KEPT, step: Step) -> 
     }
     manifest = {
         "format": FORMAT,
-        "note": snapshot.note,
+        "note": snapshot.segment,
         "parts": {name: {"sha256": _digest(data), "bytes": len(data)} for name, data in parts.items()},
     }
     sealed = json.dumps({"manifest": manifest, "sha256": _digest(json.dumps(manifest, sort_keys=True).encode())})
@@ -60,85 +61,87 @@ def write(folder: Path, snapshot: Snapshot, *, kept: int = KEPT, step: Step) -> 
     except OSError as problem:
         raise StorageError(f"{folder} could not be written: {problem.strerror or problem}.") from problem
     step("snapshot tidy")
-    _tidy(folder, numbers(folder)[-kept:])
+    _delete_all_but(folder, numbers(folder)[-retain:])
     return number
 
 
-def numbers(folder: Path) -> list[int]:
-    """The snapshots of a folder, oldest first."""
-    matches = (re.fullmatch(r"snapshot-(\d+)\.manifest\.json", path.name) for path in folder.glob("snapshot-*"))
-    return sorted(int(match[1]) for match in matches if match)
-
-
-def note(folder: Path, number: int) -> int:
-    """The note of a snapshot."""
-    return int(_manifest(folder / _part(number, "manifest.json"))["note"])
-
-
 def read(folder: Path, number: int | None = None) -> tuple[int, Snapshot]:
-    """A snapshot, the newest if no number is given; every byte of it is checked."""
-    there = numbers(folder)
-    if not there:
+    """A snapshot and its number, by default the newest; every byte of it is checked."""
+    existing = numbers(folder)
+    if not existing:
         raise StorageError(f"{folder} has no snapshot; is it the folder of a bandit?")
-    number = there[-1] if number is None else number
-    manifest = _manifest(folder / _part(number, "manifest.json"))
-    data = {name.split(".", 1)[1]: _checked(folder / name, part) for name, part in manifest["parts"].items()}
+    number = existing[-1] if number is None else number
+    manifest = _read_manifest(folder / _part(number, "manifest.json"))
+    data = {name.split(".", 1)[1]: _read_part(folder / name, part) for name, part in manifest["parts"].items()}
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:
-        return number, Snapshot(json.loads(data["state.json"]), load(data["arrays.safetensors"]))
+        return number, Snapshot(json.loads(data["state.json"]), load(data["arrays.safetensors"]), manifest["note"])
     except (KeyError, ValueError, TypeError, RecursionError, SafetensorError) as problem:
         raise StorageError(f"{folder} has a snapshot {number} that cannot be read: {problem}.") from problem
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def numbers(folder: Path) -> list[int]:
+    """The numbers of a folder's snapshots, oldest first."""
+    matches = (re.fullmatch(r"snapshot-(\d+)\.manifest\.json", path.name) for path in folder.glob("snapshot-*"))
+    return sorted(int(match[1]) for match in matches if match)
+
+
+def read_segment_number(folder: Path, number: int) -> int:
+    """The journal segment that follows a snapshot."""
+    return int(_read_manifest(folder / _part(number, "manifest.json"))["note"])
+
+
+def remove_partial_files(folder: Path) -> None:
+    """Delete files that crashes left incomplete. Nobody else may be writing to the folder."""
+    for partial_file in folder.glob(".snapshot-*.part"):
+        partial_file.unlink(missing_ok=True)
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > 1 << 16:
-            raise InputError("it is too long")
+        if path.stat().st_size > LARGEST_MANIFEST:
+            raise ValueError("it is too long")
         sealed = json.loads(path.read_bytes())
         manifest = sealed["manifest"]
         if manifest["format"] > FORMAT:
             raise StorageError(
-                f"{path} has format {manifest['format']}, this version reads up to {FORMAT}; update neuralucb."
+                f"{path} has format {manifest['format']}, but this version reads up to {FORMAT}; update neuralucb."
             )
         if _digest(json.dumps(manifest, sort_keys=True).encode()) != sealed["sha256"]:
-            raise InputError("it does not match its SHA-256")
+            raise ValueError("it does not match its SHA-256")
         for name, part in manifest["parts"].items():
             if Path(name).name != name or not isinstance(part["bytes"], int):
-                raise InputError("it names parts that it cannot have")
+                raise ValueError("it names invalid parts")
         return manifest
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-        raise StorageError(f"{path} is damaged: {problem}; take back the file, or an older snapshot.") from problem
+        raise StorageError(
+            f"{path} is damaged: {problem}; restore it from a backup, or delete it to go back to an older snapshot."
+        ) from problem
 
 
-def _checked(path: Path, part: dict[str, Any]) -> bytes:
-    """The bytes of a part. The size is compared before anything is read, so a wrong file costs no memory."""
+def _read_part(path: Path, part: dict[str, Any]) -> bytes:
+    """The bytes of a part. The size is compared first, so that a wrong file costs no memory."""
     try:
         size = path.stat().st_size
         data = path.read_bytes() if size == part["bytes"] else b""
     except OSError as problem:
-        raise StorageError(f"{path} cannot be read: {problem.strerror}; take back the file.") from problem
+        raise StorageError(f"{path} cannot be read: {problem.strerror}; restore it from a backup.") from problem
     if size != part["bytes"] or _digest(data) != part["sha256"]:
         raise StorageError(
-            f"{path} is damaged: {size} bytes that do not match their SHA-256 (of {part['bytes']} bytes); take back "
-            "the file, or an older snapshot."
+            f"{path} is damaged: its {size} bytes do not match the SHA-256 of the {part['bytes']} bytes that were "
+            "written; restore it from a backup."
         )
     return data
 
 
-def _tidy(folder: Path, keep: list[int]) -> None:
-    """Manifests first: what has one is whole."""
+def _delete_all_but(folder: Path, retained: list[int]) -> None:
+    """Manifests first: a snapshot that has one is complete."""
     for path in sorted(folder.glob("snapshot-*.*"), key=lambda path: "manifest" not in path.name):
         match = re.match(r"snapshot-(\d+)\.", path.name)
-        if match and int(match[1]) not in keep:
+        if match and int(match[1]) not in retained:
             path.unlink(missing_ok=True)
-
-
-def sweep_up(folder: Path) -> None:
-    """Delete what crashes left half written. The caller is the only one who writes here."""
-    for litter in folder.glob(".snapshot-*.part"):
-        litter.unlink(missing_ok=True)
 
 
 def _write(path: Path, data: bytes) -> None:

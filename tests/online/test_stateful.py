@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from neuralucb import OnlineBandit, build
+from neuralucb import OnlineBandit
+from tests.online.helpers import DIM, linear
 
-DIM = 3
 numbers = st.floats(-1, 1, width=32)
 rewards = st.floats(-5, 5, width=32)
 bad_rewards = st.sampled_from([float("nan"), float("inf"), -float("inf"), "x"])
@@ -22,28 +22,28 @@ bad_contexts = st.sampled_from(
 
 
 class Online(RuleBasedStateMachine):
-    """The model: which decisions wait, how many were observed and expired, which arms there are."""
+    """The model: pending decisions, the counts of observed and expired ones, the arms."""
 
     @initialize(journalled=st.booleans(), counted=st.booleans(), window=st.sampled_from([None, 4]))
     def begin(self, journalled, counted, window):
-        self.home = Path(tempfile.mkdtemp())
+        self.home, self.journalled = Path(tempfile.mkdtemp()), journalled
         folder = self.home / "journal" if journalled else None
         self.bandit = OnlineBandit(
-            build("lin-ucb", dim=DIM), journal=folder, sync="none", count_pending=counted, window=window,
+            linear(), journal=folder, sync="none", count_pending=counted, window=window,
             schedule="4", snapshot_every=5,
         )  # fmt: skip
-        self.waiting, self.done, self.arms = [], [], []
+        self.pending, self.resolved, self.arms = [], [], []
         self.decided = self.observed = self.expired = 0
 
-    def _took(self, decisions):
-        self.waiting += [decision.id for decision in decisions]
+    def _add_pending(self, decisions):
+        self.pending += [decision.id for decision in decisions]
         self.decided += len(decisions)
 
     def _refuses(self, call):
-        before = repr(self.bandit._state.export())
+        before = repr(self.bandit.state.export())
         with pytest.raises(ValueError, match=".+"):
             call()
-        assert repr(self.bandit._state.export()) == before
+        assert repr(self.bandit.state.export()) == before
 
     @rule(rows=st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=4), data=st.data())
     def select(self, rows, data):
@@ -54,11 +54,11 @@ class Online(RuleBasedStateMachine):
         decision = self.bandit.select(rows, available=mask)
         assert mask[decision.position]
         assert len(decision.score) == len(rows)
-        self._took([decision])
+        self._add_pending([decision])
 
     @rule(count=st.integers(1, 3))
     def select_many(self, count):
-        self._took(self.bandit.select_many(np.ones((count, 2, DIM))))
+        self._add_pending(self.bandit.select_many(np.ones((count, 2, DIM))))
 
     @precondition(lambda self: self.arms)
     @rule(shared=numbers, data=st.data())
@@ -66,43 +66,43 @@ class Online(RuleBasedStateMachine):
         arms = data.draw(st.lists(st.sampled_from(self.arms), min_size=1, unique=True))
         decision = self.bandit.select([shared], arms=arms)
         assert decision.arm in arms
-        self._took([decision])
+        self._add_pending([decision])
 
     @rule(given=bad_contexts)
     def select_badly(self, given):
         self._refuses(lambda: self.bandit.select(given))
 
-    @precondition(lambda self: self.waiting)
+    @precondition(lambda self: self.pending)
     @rule(reward=rewards, data=st.data())
     def observe(self, reward, data):
-        decision = data.draw(st.sampled_from(self.waiting))
+        decision = data.draw(st.sampled_from(self.pending))
         self.bandit.observe(decision, reward)
-        self.waiting.remove(decision)
-        self.done.append(decision)
+        self.pending.remove(decision)
+        self.resolved.append(decision)
         self.observed += 1
 
-    @precondition(lambda self: self.waiting)
+    @precondition(lambda self: self.pending)
     @rule(data=st.data())
     def observe_many(self, data):
-        some = data.draw(st.lists(st.sampled_from(self.waiting), min_size=1, unique=True))
+        some = data.draw(st.lists(st.sampled_from(self.pending), min_size=1, unique=True))
         self.bandit.observe_many(some, [1.0] * len(some))
-        self.waiting = [decision for decision in self.waiting if decision not in some]
-        self.done += some
+        self.pending = [decision for decision in self.pending if decision not in some]
+        self.resolved += some
         self.observed += len(some)
 
-    @precondition(lambda self: self.waiting)
+    @precondition(lambda self: self.pending)
     @rule(reward=bad_rewards, data=st.data())
     def observe_badly(self, reward, data):
-        decision = data.draw(st.sampled_from(self.waiting))
+        decision = data.draw(st.sampled_from(self.pending))
         self._refuses(lambda: self.bandit.observe(decision, reward))
 
     @rule(data=st.data())
-    def observe_what_does_not_wait(self, data):
-        wrong = [*self.done, f"{self.bandit.name}-99999", "00000000-0", "", f"{self.bandit.name}-"]
+    def observe_what_is_not_pending(self, data):
+        wrong = [*self.resolved, f"{self.bandit.name}-99999", "00000000-0", "", f"{self.bandit.name}-"]
         decision = data.draw(st.sampled_from(wrong))
         self._refuses(lambda: self.bandit.observe(decision, 1.0))
-        if self.waiting:
-            self._refuses(lambda: self.bandit.observe_many([self.waiting[0], decision], [1.0, 1.0]))
+        if self.pending:
+            self._refuses(lambda: self.bandit.observe_many([self.pending[0], decision], [1.0, 1.0]))
 
     @rule()
     def learn(self):
@@ -110,10 +110,10 @@ class Online(RuleBasedStateMachine):
 
     @rule()
     def expire(self):
-        assert self.bandit.expire(older_than=0) == len(self.waiting)
-        self.done += self.waiting
-        self.expired += len(self.waiting)
-        self.waiting = []
+        assert self.bandit.expire(older_than=0) == len(self.pending)
+        self.resolved += self.pending
+        self.expired += len(self.pending)
+        self.pending = []
 
     @rule(arm=st.sampled_from(["a", "b", 1]), feature=numbers)
     def add_arm(self, arm, feature):
@@ -134,19 +134,19 @@ class Online(RuleBasedStateMachine):
 
     @rule()
     def save_and_load(self):
-        before = repr(self.bandit._state.export())
+        before = repr(self.bandit.state.export())
         other = OnlineBandit.load(self.bandit.save(self.home / "saved"))
-        assert repr(other._state.export()) == before
-        if self.bandit._keeper is None:
+        assert repr(other.state.export()) == before
+        if not self.journalled:
             self.bandit = other
 
-    @precondition(lambda self: self.bandit._keeper is not None)
+    @precondition(lambda self: self.journalled)
     @rule()
     def restart(self):
         self.bandit.close()
-        before = repr(self.bandit._state.export())
+        before = repr(self.bandit.state.export())
         self.bandit = OnlineBandit.load(self.home / "journal")
-        assert repr(self.bandit._state.export()) == before
+        assert repr(self.bandit.state.export()) == before
 
     @invariant()
     def counts_match(self):
@@ -154,7 +154,7 @@ class Online(RuleBasedStateMachine):
             return
         health = self.bandit.health()
         assert health.decisions == self.decided
-        assert health.pending == len(self.waiting)
+        assert health.pending == len(self.pending)
         assert health.observed == self.observed
         assert health.expired == self.expired
         assert health.refused == health.diverged == 0

@@ -1,0 +1,63 @@
+"""What the tests of `online` share: small policies and bandits, contexts, rounds to play, and a fingerprint."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from neuralucb import OnlineBandit, build
+
+DIM, ARMS = 3, 4
+SMALL = {
+    "neural-ucb": {"width": 8, "steps": 5, "design": "diagonal"},
+    "neural-epsilon-greedy": {"width": 8, "steps": 5},
+    "neural-ucb0": {"width": 8, "design": "diagonal"},
+    "neural-epsilon-greedy0": {"width": 8, "design": "diagonal"},
+    "bootstrapped-nn": {"width": 8, "steps": 5, "networks": 2},
+    "kernel-ucb": {"budget": 40},
+    "neural-ts": {"width": 8, "steps": 5, "design": "diagonal"},
+    "neural-square-cb": {"width": 8, "steps": 5},
+}
+
+
+def new_policy(name="neural-ucb", *, shared_by=None, **settings):
+    """A policy that shares no compiled program with another, for tests that count compilations."""
+    rounds = 100 if name == "kernel-ucb" else None
+    return build(name, dim=DIM, rounds=rounds, shared_by=shared_by, **{**SMALL.get(name, {}), **settings})
+
+
+make = lru_cache(maxsize=None)(new_policy)
+"""The same policy for the same arguments, so that its programs are compiled once per session."""
+
+
+def linear():
+    return make("lin-ucb")
+
+
+def bandit(**settings):
+    return OnlineBandit(make(), **{"schedule": "10", **settings})
+
+
+def contexts(seed=0, *lengths):
+    return np.random.default_rng(seed).normal(size=(*(lengths or (ARMS,)), DIM)).astype(np.float32)
+
+
+def play(one, rounds, seed=0):
+    """Play rounds in which the reward is the first feature; returns every score, mean and position."""
+    seen = []
+    for row in contexts(seed, rounds, ARMS):
+        decision = one.select(row)
+        one.observe(decision.id, float(row[decision.position, 0]))
+        seen.append(np.concatenate([decision.score, decision.mean, [decision.position]]))
+    return np.asarray(seen)
+
+
+def fingerprint(one):
+    """Everything that a bandit knows, comparable: what is NaN in one is NaN in the other."""
+    fields, arrays = one.state.export()
+    return repr(fields), {name: array.tobytes() for name, array in arrays.items()}
+
+
+def rewrite(path, data):
+    """Replace a file. Deleting it first is thirty times faster: ext4 flushes one that is truncated and rewritten."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(data)
