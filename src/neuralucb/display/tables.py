@@ -7,7 +7,7 @@ from typing import Any
 from neuralucb import __version__
 from neuralucb.experiments.results import Result
 
-__all__ = ["markdown", "terminal"]
+__all__ = ["markdown", "markdown_table", "terminal"]
 
 HEAD = ("algorithm", "problem", "mean", "std", "95 % interval", "worst", "diverged")
 
@@ -38,6 +38,12 @@ def markdown(results: Sequence[Result]) -> str:
         words = ", ".join(f"{name}={value}" for name, value in result.settings.items())
         lines.append(f"- {result.algorithm} on {result.problem}, learning by schedule {result.schedule}: {words}")
     return "\n".join(lines) + "\n"
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; the first row is the head."""
+    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    return "\n".join("| " + " | ".join(row) + " |" for row in lines) + "\n"
 
 
 def _cells(result: Result) -> list[str]:

@@ -1,0 +1,22 @@
+"""Progress of a sweep."""
+
+from neuralucb.display.sweep_progress import SweepProgress
+from neuralucb.sweeps.batches import make_batches
+from neuralucb.sweeps.cost import estimate
+from neuralucb.sweeps.engine import prepare
+from neuralucb.sweeps.workers import Event
+
+from ..sweeps.helpers import tiny
+
+
+def test_progress_counts_what_batches_cost_not_their_rounds(tmp_path):
+    first, then = make_batches(tiny(), lanes=20)
+    job = prepare(tiny(), tmp_path, device="cpu", workers=1)
+    job = job._replace(cost=job.cost._replace(of_batch={first.name: 1.0, then.name: 99.0}))
+    progress = SweepProgress(job)
+    progress.add(Event(0, first, 90, 90, regret=1.0))
+    assert (progress.done, progress.total, progress.finished) == (1.0, 100.0, 6)
+    progress.add(Event(0, then, 45, 90))
+    assert progress.done == 50.5
+    cost = estimate([first, then], workers=2, gpu=False)
+    assert cost.seconds == sum(cost.of_batch.values()) / 2
