@@ -2,7 +2,8 @@
 
 import pytest
 
-from neuralucb.sweeps import engine
+from neuralucb.sweeps import engine, workers
+from neuralucb.sweeps.workers import run_here
 
 from ..sweeps.helpers import TINY, with_data
 
@@ -45,3 +46,19 @@ def test_table_1_is_written_where_it_is_asked_for_and_one_damaged_set_spares_the
     assert "covertype.npz" in err
     assert "| covertype | damaged |" in table
     assert "| shuttle | 3 | 2 | 40 | 8, 7, 58000 |" in table
+
+
+def test_a_failure_is_printed_with_the_end_of_its_traceback_once(command, monkeypatch, tmp_path):
+    def fails(batch, progress=None):
+        raise KeyError("no luck [today]")
+
+    (tmp_path / "tiny.toml").write_text(TINY)
+    monkeypatch.setattr(workers, "run_batch", fails)
+    monkeypatch.setattr(engine, "run_in_processes", lambda *arguments, workers: run_here(*arguments))
+    code, _, err = command("sweep", "tiny.toml", "--out", "out", "--workers", "1")
+    assert code == 1
+    assert err.count("failed: ") == 4
+    assert "failed: uniform on h3, 3 runs: KeyError: 'no luck [today]'" in err
+    assert err.count('raise KeyError("no luck [today]")') == 1
+    assert err.count("whole traceback: out/failures/lin-ucb-h1-") == 1
+    assert (tmp_path / "out" / "report.html").exists()

@@ -36,7 +36,7 @@ def write_report(store: Store) -> Path:
         InputError: A file of the store is damaged; the message names it and the cure.
 
     Example:
-        >>> page = write_report(Store(Path("mine")))  # doctest: +SKIP
+        >>> page = write_report(Store("mine"))  # doctest: +SKIP
     """
     report = read_report(store)
     figures = store.folder / "figures"

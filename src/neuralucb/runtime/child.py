@@ -11,7 +11,7 @@ __all__ = ["Crash", "enter", "name_and_message"]
 
 
 class Crash(NamedTuple):
-    """Why a child process ended: an exception that nobody has caught."""
+    """Why a child process ended: an exception that was not caught."""
 
     reason: str
     traceback: str

@@ -126,7 +126,7 @@ def digests_of(batches: Sequence[Batch]) -> dict[str, list[str]]:
 
 
 def run_batch(batch: Batch, progress: Progress | None = None) -> Outcome:
-    """Run all runs of a batch as the lanes of one program."""
+    """Run a batch: its runs are the lanes of one program."""
     program = _program(batch)
     compiling, program.compile_seconds = program.compile_seconds, 0.0  # counted once, with the first batch that uses it
     started = time.perf_counter()
@@ -176,7 +176,7 @@ _programs: dict[str, Future[Program]] = {}
 
 
 def _program(batch: Batch) -> Program:
-    """The program of a batch; compiled now if nobody has compiled it ahead."""
+    """The program of a batch; compiled now if it was not compiled ahead."""
     if batch.shape not in _programs:
         forget_programs()
         now: Future[Program] = Future()

@@ -79,7 +79,7 @@ def prepare(
     gpu = jax.default_backend() != "cpu"
     if device == "gpu" and not gpu:
         raise InputError("device must be cpu or auto here: JAX sees no GPU (is jax[cuda13] installed?).")
-    store = Store(Path(folder))
+    store = Store(folder)
     lanes = store.lanes_for(sweep, GPU_LANES if gpu else lanes_on_cpu(sweep))
     batches = make_batches(sweep, lanes=lanes)
     store.require_no_other_files(batches)

@@ -90,7 +90,7 @@ def read_report(store: Store) -> Report:
         InputError: A file of the store is damaged; the message names it and the cure.
 
     Example:
-        >>> read_report(Store(Path("mine"))).best[0].regret.mean  # doctest: +SKIP
+        >>> read_report(Store("mine")).best[0].regret.mean  # doctest: +SKIP
     """
     grids = read_grids(store)
     decided = contests(grids)

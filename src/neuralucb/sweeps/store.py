@@ -62,7 +62,7 @@ class Failure(NamedTuple):
     problem: str
     runs: int
     reason: str
-    """one line"""
+    """name and message of the exception, or how the process ended"""
     traceback: str
     """of the worker, complete; empty where there was none, and in stores of version 0.1"""
     file: Path
@@ -83,12 +83,12 @@ class Store:
         folder: The folder; it need not exist yet.
 
     Example:
-        >>> Store(Path("mine")).sweep().name  # doctest: +SKIP
+        >>> Store("mine").sweep().name  # doctest: +SKIP
         'mine'
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
 
     @property
     def resume_command(self) -> str:
@@ -125,8 +125,8 @@ class Store:
         other = [problem for problem, found in digests.items() if known.get(problem) != list(found)]
         if other:
             raise InputError(
-                f"{self.folder} was begun with other data of {', '.join(other)} than those in {data_folder()}; put "
-                "those back (NEURALUCB_DATA names the folder), or name another folder for the results."
+                f"{self.folder} was begun with other data of {', '.join(other)} than those in {data_folder()}; "
+                "restore them there (NEURALUCB_DATA names the folder), or name another folder for the results."
             )
 
     def open_for(self, sweep: Sweep, lanes: int, digests: Mapping[str, Sequence[str]] = NO_DATA) -> None:

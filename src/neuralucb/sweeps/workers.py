@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -35,7 +34,7 @@ __all__ = [
 ]
 
 ATTEMPTS = 2
-"""How often a batch is tried whose process dies, and how often a process is started that does not come up."""
+"""How often a batch is tried whose process dies, and how often a process is started that fails to start."""
 
 GRACE_SECONDS = 5
 """How long a process may take to end after it has closed its pipe."""
@@ -98,7 +97,7 @@ def run_in_processes(batches: Sequence[Batch], store: Store, tell: Listener, *, 
 
 def serve(pipe: Connection, index: int, folder: str, parent: int) -> None:
     """In a worker process: take batches from the pipe, send events into it, and DONE after each batch."""
-    store = Store(Path(folder))
+    store = Store(folder)
     jax.config.update("jax_platforms", "cpu")
     keep_compiled()
     start_with_one_thread()
@@ -240,7 +239,7 @@ class _Pool:
             worker.batch = None
 
     def _best_for(self, worker: _Worker) -> int:
-        """Index of a batch with the shape that the worker has compiled; else of a shape that nobody has; else 0."""
+        """Index of a batch with the shape that the worker has compiled; else of a shape that no worker has; else 0."""
         shapes = [batch.shape for batch in self.queue]
         if worker.shape in shapes:
             return shapes.index(worker.shape)
@@ -273,7 +272,7 @@ class _Pool:
 
 
 def _attempt(batch: Batch, store: Store, index: int, tell: Listener) -> Event:
-    """Run a batch and store it. What fails is stored as a failure, except that the store cannot be written."""
+    """Run a batch and store its rows or its failure. An OSError is raised: then nothing can be stored."""
     total = _lane_rounds(batch)
     tell(Event(index, batch, 0, total))
     try:
