@@ -1,9 +1,16 @@
 """Progress of a sweep."""
 
-from neuralucb.display.sweep_progress import SweepProgress
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from neuralucb.display.sweep_progress import SweepProgress, sweep_progress
 from neuralucb.sweeps.batches import make_batches
 from neuralucb.sweeps.cost import estimate
 from neuralucb.sweeps.engine import prepare
+from neuralucb.sweeps.store import Failure
 from neuralucb.sweeps.workers import Event
 
 from ..sweeps.helpers import tiny
@@ -20,3 +27,15 @@ def test_progress_counts_what_batches_cost_not_their_rounds(tmp_path):
     assert progress.done == 50.5
     cost = estimate([first, then], workers=2, gpu=False)
     assert cost.seconds == sum(cost.of_batch.values()) / 2
+
+
+@pytest.mark.parametrize("terminal", [True, False], ids=["bars", "lines"])
+def test_what_workers_do_is_shown(tmp_path, terminal):
+    job = prepare(tiny(), tmp_path, device="cpu", workers=1)
+    first, then = job.missing
+    shown = io.StringIO()
+    with sweep_progress(job, Console(file=shown, force_terminal=terminal, width=150)) as listener:
+        listener(Event(0, first, 180, 180, regret=12.0))
+        listener(Event(0, then, 90, 90, failure=Failure("uniform", "h1", 3, "no [luck] today", "", Path("x.json"))))
+    assert ("6/9" if terminal else "6 of 9 runs") in shown.getvalue()
+    assert ("no [luck] today" if terminal else "lin-ucb on h1, mean regret 12") in shown.getvalue()
