@@ -28,7 +28,7 @@ def main() -> None:
         started = time.perf_counter()
         fill(store, runs)
         stored = time.perf_counter()
-        write_report(store, command="")
+        write_report(store)
         ended = time.perf_counter()
         size = sum(path.stat().st_size for path in store.folder.rglob("*.parquet"))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

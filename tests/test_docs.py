@@ -4,11 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from neuralucb.algorithms import ALGORITHMS
-from neuralucb.sweeps.engine import prepare, run_sweep
-from neuralucb.sweeps.spec import read_sweep
+from neuralucb.sweeps import prepare, read_sweep, run_sweep
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -33,7 +31,7 @@ def test_examples_run(page, tmp_path, monkeypatch):
         job = prepare(
             read_sweep(tmp_path / "mine.toml"), Path(f"mine{number or ''}"), device="cpu", workers=1, engine="local"
         )
-        run_sweep(job, Console(quiet=True), address=None, command="")
+        assert run_sweep(job) == []
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL):
         exec(compile(block, str(page), "exec"), names)
 

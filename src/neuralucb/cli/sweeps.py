@@ -1,23 +1,26 @@
 """The commands about sweeps: `neuralucb reproduce`, `sweep`, `resume`."""
 
-import shlex
 import time
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from neuralucb.sweeps.spec import Sweep
 from neuralucb.display.console import err, out
 from neuralucb.runtime.errors import InputError
+
+if TYPE_CHECKING:
+    from neuralucb.sweeps.engine import Job
+    from neuralucb.sweeps.spec import Sweep
+    from neuralucb.sweeps.store import Failure
 
 __all__ = ["reproduce", "resume", "sweep"]
 
 
 class What(StrEnum):
-    """What there is to reproduce."""
+    """What can be reproduced."""
 
     figure1 = "figure1"
     figure2 = "figure2"
@@ -34,14 +37,14 @@ class Scale(StrEnum):
 
 
 class Engine(StrEnum):
-    """Who computes."""
+    """Where the processes run."""
 
     local = "local"
     ray = "ray"
 
 
 class Device(StrEnum):
-    """What computes."""
+    """What they compute on."""
 
     auto = "auto"
     cpu = "cpu"
@@ -49,25 +52,15 @@ class Device(StrEnum):
 
 
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results; default: named after the sweep.")]
-
-
 EngineName = Annotated[Engine, typer.Option("--engine", help="This machine, or a Ray cluster.")]
-
-
-DeviceName = Annotated[Device, typer.Option("--device", help="auto: a GPU if there is one.")]
-
-
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes on a CPU; default: one a core.")]
-
-
-Address = Annotated[str | None, typer.Option(help="With --engine ray: the cluster's address; default: a local one.")]
-
-
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")]
+DeviceName = Annotated[Device, typer.Option("--device", help="auto: a GPU if JAX sees one.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes on a CPU; default: one per core.")]
+Address = Annotated[str | None, typer.Option(help="With --engine ray: address of the cluster; default: a local one.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be run.")]
 
 
 def reproduce(
-    what: Annotated[What, typer.Argument(help="Of the paper.")],
+    what: Annotated[What, typer.Argument(help="Figure or table of the paper.")],
     scale: Annotated[Scale, typer.Option(help="smoke: two minutes; small: an hour; paper: all of it.")] = Scale.small,
     folder: Out = None,
     engine: EngineName = Engine.local,
@@ -76,7 +69,7 @@ def reproduce(
     address: Address = None,
     dry_run: DryRun = False,
 ) -> None:
-    """The paper's figures, with intervals: a folder with a report, figures, and every run as Parquet."""
+    """Reproduce the paper's figures, with intervals: a folder with a report, figures, and every run as Parquet."""
     from neuralucb.cli.data import table1
     from neuralucb.sweeps.paper import FIGURES, paper_sweep
 
@@ -85,9 +78,9 @@ def reproduce(
     figures = list(FIGURES) if what is What.all else [what.value] if what.value in FIGURES else []
     planned = {}
     for figure in figures:
-        sweep_of = paper_sweep(figure, scale.value)
-        where = Path(sweep_of.name) if folder is None else folder / figure if what is What.all else folder
-        planned[where] = sweep_of
+        paper = paper_sweep(figure, scale.value)
+        where = Path(paper.name) if folder is None else folder / figure if what is What.all else folder
+        planned[where] = paper
     _run(planned, engine, device, workers, address, dry_run=dry_run)
 
 
@@ -100,21 +93,21 @@ def sweep(
     address: Address = None,
     dry_run: DryRun = False,
 ) -> None:
-    """A sweep of your own."""
-    from neuralucb.sweeps.spec import read_sweep
+    """Run a sweep of your own."""
+    from neuralucb.sweeps.toml import read_sweep
 
     planned = read_sweep(file)
     _run({folder or Path(planned.name): planned}, engine, device, workers, address, dry_run=dry_run)
 
 
 def resume(
-    folder: Annotated[Path, typer.Argument(help="What an earlier sweep has left.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of an earlier sweep.")],
     engine: EngineName = Engine.local,
     device: DeviceName = Device.auto,
     workers: Workers = None,
     address: Address = None,
 ) -> None:
-    """Go on with a sweep that was stopped: only what is missing is run."""
+    """Resume a sweep that was stopped: only what is missing is run."""
     from neuralucb.sweeps.store import Store
 
     _run({folder: Store(folder).sweep()}, engine, device, workers, address, dry_run=False)
@@ -129,28 +122,52 @@ def _run(
     *,
     dry_run: bool,
 ) -> None:
-    """All of them checked before the first is run."""
+    """Check all sweeps, then run one after the other."""
     if address is not None and engine is not Engine.ray:
-        raise InputError(f"--address goes with --engine ray, got {address!r}; add the one, or leave out the other.")
-    from neuralucb.sweeps.engine import prepare, run_sweep
+        raise InputError(f"--address goes with --engine ray, got {address!r}; add --engine ray, or omit --address.")
+    from neuralucb.sweeps.engine import prepare
 
-    jobs = {
-        folder: prepare(sweep, folder, device=device.value, workers=workers, engine=engine.value)
+    jobs = [
+        prepare(sweep, folder, device=device.value, workers=workers, engine=engine.value)
         for folder, sweep in planned.items()
-    }
-    for job in jobs.values():
+    ]
+    for job in jobs:
         out.print(job.in_words(), soft_wrap=True)
-    failed: list[str] = []
-    for folder, job in () if dry_run else jobs.items():
-        started = time.monotonic()
-        again = f"neuralucb resume {shlex.quote(str(folder))}"
-        try:
-            report, failures = run_sweep(job, err, address=address, command=again)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"stopped; every batch that has ended is safe, and `{again}` goes on.") from None
-        out.print(f"{report}  ({time.monotonic() - started:.0f} s)", soft_wrap=True)
-        failed += failures
-    for failure in failed:
-        err.print(f"failed: {failure}", style="red", soft_wrap=True)
-    if failed:
+    if dry_run:
+        return
+    failures = [failure for job in jobs for failure in _run_and_report(job, address)]
+    _print_failures(failures)
+    if failures:
         raise typer.Exit(1)
+
+
+def _run_and_report(job: "Job", address: str | None) -> list["Failure"]:
+    """Run a job, showing its progress, and write its report."""
+    from neuralucb.display.sweep_progress import sweep_progress
+    from neuralucb.display.sweep_report import write_report
+    from neuralucb.sweeps import engine
+
+    started = time.monotonic()
+    try:
+        with sweep_progress(job, err) as listener:
+            failures = engine.run_sweep(job, listener, address=address)
+        with engine.explained_storage_errors(job):
+            report = write_report(job.store)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"stopped; every batch that has ended is safe, and `{job.store.resume_command}` runs the rest."
+        ) from None
+    out.print(f"{report}  ({time.monotonic() - started:.0f} s)", soft_wrap=True)
+    return failures
+
+
+def _print_failures(failures: Sequence["Failure"]) -> None:
+    """Each failure on a line; the end of a traceback only the first time."""
+    seen: set[str] = set()
+    for failure in failures:
+        err.print(f"failed: {failure}", style="red", soft_wrap=True)
+        if failure.traceback and failure.reason not in seen:
+            for line in failure.last_lines():
+                err.print(f"    {line}", soft_wrap=True)
+            err.print(f"    whole traceback: {failure.file}", soft_wrap=True)
+        seen.add(failure.reason)

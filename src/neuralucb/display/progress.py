@@ -1,7 +1,7 @@
 """Time left. A run with J = t slows down as it goes, so a straight line would promise too little."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,10 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from neuralucb.experiments.plans import Plan
 from neuralucb.runtime.progress import Progress as Meter
-from neuralucb.sweeps.batches import Batch
-from neuralucb.sweeps.workers import Event
 
-__all__ = ["Pace", "Watcher", "meters", "watching"]
+__all__ = ["Pace", "meters"]
 
 MOST_SEEN = 400
 """Beyond it every other one is forgotten: the curve stays, and a fit stays cheap."""
@@ -85,94 +83,3 @@ def meters(plan: Plan, console: Console, *, quiet: bool) -> Iterator[Callable[[s
             return report
 
         yield meter
-
-
-LINE_SECONDS = 10
-"""How often a line is printed where there is no terminal, at most, when a batch has ended."""
-
-
-QUIET_SECONDS = 60
-"""And how often while one runs."""
-
-
-class Watcher:
-    """Counts what workers tell."""
-
-    def __init__(self, batches: Sequence[Batch], seconds: Mapping[str, float]) -> None:
-        self.seconds, self.whole = seconds, sum(seconds.values())
-        self.runs = sum(len(batch.runs) for batch in batches)
-        self._share: dict[str, float] = {}
-        self.finished = 0
-        self.failures: list[str] = []
-
-    def hear(self, event: Event) -> None:
-        """Take note of an event."""
-        self._share[event.batch.name] = event.done / event.whole
-        if event.regret is not None:
-            self.finished += len(event.batch.runs)
-        if event.failure is not None:
-            self.failures.append(f"{event.batch.algorithm} on {event.batch.problem}: {event.failure}")
-
-    @property
-    def done(self) -> float:
-        """Estimated seconds of what is done: a round of one batch may cost a thousand of another."""
-        return sum(share * self.seconds[name] for name, share in self._share.items())
-
-
-@contextmanager
-def watching(
-    batches: Sequence[Batch], seconds: Mapping[str, float], console: Console
-) -> Iterator[tuple[Watcher, Callable[[Event], None]]]:
-    """A watcher, and whom to tell.
-
-    seconds  about how long each batch will take, by its name
-    """
-    watcher = Watcher(batches, seconds)
-    if console.is_terminal:
-        with _bars(watcher, console) as tell:
-            yield watcher, tell
-    else:
-        yield watcher, _lines(watcher, console)
-
-
-@contextmanager
-def _bars(watcher: Watcher, console: Console) -> Iterator[Callable[[Event], None]]:
-    columns: tuple[Any, ...] = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[words]}", markup=False),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console) as bars:
-        pace = Pace()
-        overall = bars.add_task("runs", total=watcher.runs, words="compiling")
-        workers: dict[int, Any] = {}
-
-        def tell(event: Event) -> None:
-            watcher.hear(event)
-            if event.worker not in workers:
-                workers[event.worker] = bars.add_task("", total=None, words="")
-            title = f"{event.batch.algorithm} {event.batch.problem}"
-            words = f"regret {event.regret:.0f}" if event.regret is not None else event.failure or ""
-            bars.update(workers[event.worker], description=title, completed=event.done, total=event.whole, words=words)
-            left = pace.left(watcher.done, watcher.whole) if watcher.done else "compiling"
-            bars.update(overall, completed=watcher.finished, words=left)
-
-        yield tell
-
-
-def _lines(watcher: Watcher, console: Console) -> Callable[[Event], None]:
-    pace, last = Pace(), [0.0]
-
-    def tell(event: Event) -> None:
-        watcher.hear(event)
-        since = time.monotonic() - last[0]
-        if since >= (LINE_SECONDS if event.regret is not None else QUIET_SECONDS):
-            last[0] = time.monotonic()
-            left = pace.left(watcher.done, watcher.whole)
-            how = f"mean regret {event.regret:.0f}" if event.regret is not None else f"{event.done / event.whole:.0%}"
-            what = f"{event.batch.algorithm} on {event.batch.problem}, {how}"
-            console.print(f"{watcher.finished} of {watcher.runs} runs, {left}; {what}", soft_wrap=True)
-
-    return tell

@@ -1,10 +1,10 @@
-"""Batches: the runs of a sweep that share a compiled shape, cut into pieces of work; and how one is run."""
+"""Batches: the runs of a sweep that share a compiled program, cut into pieces of work; and how one is run."""
 
 import hashlib
 import itertools
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,25 +20,35 @@ from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.progress import Progress
 from neuralucb.sweeps.spec import Sweep
 
-__all__ = ["Batch", "Outcome", "compile_ahead", "digests_of", "make_batches", "run_batch"]
+__all__ = [
+    "Batch",
+    "Outcome",
+    "Run",
+    "compile_ahead",
+    "compile_batch",
+    "digests_of",
+    "forget_programs",
+    "make_batches",
+    "run_batch",
+]
 
 CURVE_POINTS = 1000
-"""The most points kept of a regret curve."""
+"""The most points that are kept of a regret curve."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One lane: complete settings of the algorithm, and a seed."""
+    """One lane: all settings of the algorithm, and a seed."""
 
     settings: dict[str, Any]
     swept: dict[str, Any]
-    """those of them that the sweep varies"""
+    """the settings that the sweep varies"""
     seed: int
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Runs of one compiled shape; plain data."""
+    """Runs that share one compiled program, as plain data. Its fields make its name, which stored files have."""
 
     algorithm: str
     problem: str
@@ -52,32 +62,23 @@ class Batch:
 
     @property
     def name(self) -> str:
-        """A name that says what the batch holds: equal batches, equal names. For its data the folder answers."""
+        """A name made from the content: equal batches have equal names. The digest is kept by the folder instead."""
         held = {key: value for key, value in asdict(self).items() if key != "digest"}
         text = json.dumps(held, sort_keys=True)
         return f"{self.algorithm}-{self.problem}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     @property
     def shape(self) -> str:
-        """What decides its compiled program, and so its numbers: equal for batches that share one."""
+        """What decides its compiled program, and so its numbers: equal for batches that share a program."""
         traced = {setting.name for setting in find_algorithm(self.algorithm).settings if setting.traced}
         fixed = {name: value for name, value in self.runs[0].settings.items() if name not in traced}
-        what = [
-            self.algorithm,
-            self.problem,
-            self.world,
-            self.rounds,
-            self.schedule,
-            fixed,
-            len(self.runs),
-            self.digest,
-        ]
-        return json.dumps(what, sort_keys=True)
+        common = [self.algorithm, self.problem, self.world, self.rounds, self.schedule]
+        return json.dumps([*common, fixed, len(self.runs), self.digest], sort_keys=True)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a batch; one entry a run."""
+    """The results of a batch, one entry per run."""
 
     final_regret: np.ndarray
     curves: np.ndarray
@@ -90,9 +91,9 @@ class Outcome:
 
 
 def make_batches(sweep: Sweep, *, lanes: int) -> list[Batch]:
-    """All batches of a sweep, at most `lanes` runs each; every setting checked.
+    """All batches of a sweep, with at most `lanes` runs each; every setting is checked.
 
-    First one batch of every shape, so that workers which start together do not compile the same program twice.
+    One batch of every shape comes first, so that workers which start together compile different programs.
     """
     waves: dict[int, list[Batch]] = {}
     for part in sweep.parts:
@@ -107,7 +108,7 @@ def make_batches(sweep: Sweep, *, lanes: int) -> list[Batch]:
             world = points[0][0].problem
             digest = definition.make(**world).digest
             runs = [
-                Run(point.algorithm, _as_read(swept, point), seed) for point, swept in points for seed in sweep.seeds
+                Run(point.algorithm, _checked(swept, point), seed) for point, swept in points for seed in sweep.seeds
             ]
             for wave, piece in enumerate(_pieces(runs, lanes)):
                 head = (part.algorithm, definition.name, world, sweep.rounds, schedule)
@@ -116,7 +117,7 @@ def make_batches(sweep: Sweep, *, lanes: int) -> list[Batch]:
 
 
 def digests_of(batches: Sequence[Batch]) -> dict[str, list[str]]:
-    """The data that the batches of each problem were planned with; problems without data are left out."""
+    """For each problem with data, the digests of the data that its batches were planned with."""
     found: dict[str, set[str]] = {}
     for batch in batches:
         if batch.digest:
@@ -125,9 +126,9 @@ def digests_of(batches: Sequence[Batch]) -> dict[str, list[str]]:
 
 
 def run_batch(batch: Batch, progress: Progress | None = None) -> Outcome:
-    """Run all lanes of a batch as one program."""
+    """Run a batch: its runs are the lanes of one program."""
     program = _program(batch)
-    compiling, program.compile_seconds = program.compile_seconds, 0.0  # counted once, with the first batch
+    compiling, program.compile_seconds = program.compile_seconds, 0.0  # counted once, with the first batch that uses it
     started = time.perf_counter()
     regret, diverged_at = program.run(_lanes(batch), progress)
     every = -(-batch.rounds // CURVE_POINTS)
@@ -144,39 +145,44 @@ def run_batch(batch: Batch, progress: Progress | None = None) -> Outcome:
 
 
 def compile_ahead(batches: Sequence[Batch], compilers: Executor) -> None:
-    """Have the programs of these batches compiled meanwhile, and let go of all others."""
+    """Compile the programs of these batches in the background, and forget all others."""
     wanted = {batch.shape: batch for batch in batches}
-    for shape in _programs.keys() - wanted.keys():
-        _programs.pop(shape).cancel()
+    forget_programs(keep=wanted)
     for shape, batch in wanted.items():
         if shape not in _programs:
-            _programs[shape] = compilers.submit(_compile, batch)
+            _programs[shape] = compilers.submit(compile_batch, batch)
 
 
-_programs: dict[str, Future[Program]] = {}
-"""By shape: the last one, since batches of one shape come one after the other, and those that are compiled ahead."""
+def forget_programs(keep: Collection[str] = ()) -> None:
+    """Drop the compiled programs, and those still to be compiled, whose shapes are not in `keep`."""
+    for shape in _programs.keys() - set(keep):
+        _programs.pop(shape).cancel()
 
 
-def _program(batch: Batch) -> Program:
-    """The batch's program, compiled now if it is not there."""
-    if batch.shape not in _programs:
-        _programs.clear()
-        now: Future[Program] = Future()
-        now.set_result(_compile(batch))
-        _programs[batch.shape] = now
-    return _programs[batch.shape].result()
-
-
-def _compile(batch: Batch) -> Program:
-    """One thread, as its process has."""
+def compile_batch(batch: Batch) -> Program:
+    """Compile the program of a batch, for one thread, which is what its process has."""
     world = find_problem(batch.problem).make(**batch.world)
     if world.digest != batch.digest:
         raise InputError(
             f"{batch.problem} has other data here than where the sweep was planned; put the same file there "
-            "(`neuralucb data path` says where), then resume."
+            "(`neuralucb data path` prints the folder), then resume."
         )
     recipe, settings = find_algorithm(batch.algorithm), batch.runs[0].settings
     return Program(recipe, world, settings, batch.rounds, batch.schedule, _lanes(batch), threads=1)
+
+
+_programs: dict[str, Future[Program]] = {}
+"""By shape: the last program used, since batches of one shape follow each other, and those compiled ahead."""
+
+
+def _program(batch: Batch) -> Program:
+    """The program of a batch; compiled now if it was not compiled ahead."""
+    if batch.shape not in _programs:
+        forget_programs()
+        now: Future[Program] = Future()
+        now.set_result(compile_batch(batch))
+        _programs[batch.shape] = now
+    return _programs[batch.shape].result()
 
 
 def _lanes(batch: Batch) -> Lanes:
@@ -185,11 +191,12 @@ def _lanes(batch: Batch) -> Lanes:
     return Lanes(np.asarray([run.seed for run in batch.runs], np.uint32), numbers)
 
 
-def _as_read(swept: dict[str, Any], point: Any) -> dict[str, Any]:
+def _checked(swept: dict[str, Any], point: Any) -> dict[str, Any]:
+    """The swept settings, with their values as they were read and checked."""
     return {name: {**point.algorithm, **point.problem}[name] for name in swept}
 
 
 def _pieces(runs: list[Run], lanes: int) -> Iterator[list[Run]]:
-    """Pieces of `lanes` runs, the last of what is left: as few sizes as may be, since a size is compiled for."""
+    """Pieces of `lanes` runs, and the rest: as few sizes as possible, since each is compiled."""
     for first in range(0, len(runs), lanes):
         yield runs[first : first + lanes]

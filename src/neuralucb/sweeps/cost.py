@@ -1,4 +1,4 @@
-"""How long a sweep will take and what it needs, before it runs: a rough model, measured on one core and one H200."""
+"""Time and memory that a sweep will need: a rough model, measured on one CPU core and one H200."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,37 +13,37 @@ from neuralucb.sweeps.batches import Batch
 __all__ = ["Cost", "estimate"]
 
 COMPILING, GPU_COMPILING = 5.0, 8.0
-"""seconds a shape"""
+"""Seconds per compiled shape."""
 
 
 ROUND, BANDWIDTH = 8e-6, 20e9
-"""One core: seconds that a round costs in any case; bytes of a belief that are read or written in a second."""
+"""One core: fixed seconds per round; bytes of a belief that are read or written per second."""
 
 
 STEP, ARITHMETIC = 2e-6, 40e9
-"""One core: seconds that a training step costs in any case; operations in a second."""
+"""One core: fixed seconds per training step; operations per second."""
 
 
 GPU_ROUND, GPU_STEP, GPU_ARITHMETIC = 100e-6, 25e-6, 12e12
-"""A GPU plays all lanes at once: a round or a step costs so much in any case, and their arithmetic together."""
+"""A GPU runs all lanes at once: fixed seconds per round and per step, and operations per second of all lanes."""
 
 
 PROCESS, LOADING = 500_000_000, 8
-"""Bytes of a process that has compiled; and its peak while a data set is read and scaled, in sizes of the result."""
+"""Bytes of a process after compiling; and its peak while a data set is read, as a multiple of the data."""
 
 
 class Cost(NamedTuple):
-    """What a sweep asks for."""
+    """What a sweep needs."""
 
     seconds: float
     bytes: int
-    """of a worker: its process; of a GPU: what the lanes need there"""
+    """per worker: its process; on a GPU: all lanes"""
     of_batch: dict[str, float]
-    """seconds of each batch, by its name"""
+    """seconds per batch, by its name"""
 
 
 def estimate(batches: Sequence[Batch], *, workers: int, gpu: bool) -> Cost:
-    """Seconds in all and of each batch, compiling included, and the memory of the largest."""
+    """Seconds in total and per batch, compiling included, and the memory of the largest batch."""
     largest, of_batch = 0, {}
     shapes: dict[str, tuple[float, int]] = {}
     for batch in batches:
@@ -57,7 +57,7 @@ def estimate(batches: Sequence[Batch], *, workers: int, gpu: bool) -> Cost:
 
 
 def _lane(batch: Batch, gpu: bool) -> tuple[float, int]:
-    """Seconds of one run on a CPU, of all of a batch on a GPU; bytes of one run."""
+    """Seconds of one run on a CPU, or of the whole batch on a GPU; bytes of one run."""
     problem = find_problem(batch.problem).make(**batch.world)
     settings = batch.runs[0].settings
     task = Task(problem.dim, batch.rounds, problem.shared_by)

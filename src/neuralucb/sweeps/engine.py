@@ -1,13 +1,12 @@
-"""From a sweep and a folder to a report: what is missing is run, by whoever is there to run it."""
+"""From a sweep to its stored runs: plan it, check it, and run what is missing, on processes, a GPU or a cluster."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import jax
-from rich.console import Console
 
-from neuralucb.display.progress import watching
-from neuralucb.display.sweep_report import write_report
 from neuralucb.runtime.compile_cache import keep_compiled
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import require_memory
@@ -15,116 +14,166 @@ from neuralucb.runtime.threads import cores
 from neuralucb.sweeps.batches import Batch, digests_of, make_batches
 from neuralucb.sweeps.cost import Cost, estimate
 from neuralucb.sweeps.spec import Sweep
-from neuralucb.sweeps.store import Store
-from neuralucb.sweeps.workers import Listener, run_here, run_in_processes
+from neuralucb.sweeps.store import Failure, Store
+from neuralucb.sweeps.workers import Event, Listener, ignore, run_here, run_in_processes
 
-__all__ = ["Job", "prepare", "run_sweep"]
+__all__ = ["Job", "explained_storage_errors", "lanes_on_cpu", "prepare", "run_sweep"]
 
 FEW_LANES, CPU_LANES, GPU_LANES = 10, 20, 5_000
-"""Runs of a batch: on a CPU few, since a batch is what a lost process costs; on a GPU as many as there are."""
+"""Runs per batch: few on a CPU, since a process that dies costs its batch; on a GPU as many as possible."""
 
 COMPILED_AHEAD = 4
-"""Programs that the machine's cores compile while a GPU runs another: compiling was a third of figure 1's time."""
+"""Programs that the CPU compiles while the GPU runs another: compiling was a third of the time of figure 1."""
 
 
 class Job(NamedTuple):
-    """A sweep, where it goes, and what is left to do."""
+    """A sweep that was checked, the folder of its results, and what is still to be run."""
 
     sweep: Sweep
     store: Store
     lanes: int
+    """runs per batch"""
     batches: list[Batch]
-    left: list[Batch]
+    missing: list[Batch]
+    """the batches that are not stored yet"""
     workers: int
     gpu: bool
     engine: str
     cost: Cost
 
     def in_words(self) -> str:
-        """What will be run, and roughly how long it takes."""
-        runs, left = (sum(len(batch.runs) for batch in some) for some in (self.batches, self.left))
-        there = f", of which {runs - left} are there" if left < runs else ""
-        who = "one GPU" if self.gpu else _processes(self.workers)
+        """What will be run, and roughly how long it will take."""
+        runs, missing = (sum(len(batch.runs) for batch in some) for some in (self.batches, self.missing))
+        done = f", of which {runs - missing} are done" if missing < runs else ""
+        where = "one GPU" if self.gpu else _processes(self.workers)
         return (
-            f"{self.sweep.name}: {runs} runs{there}, {len(self.left)} batches on {who}; about "
-            f"{_duration(self.cost.seconds)} and {max(0.1, self.cost.bytes / 1e9):.1f} GB a worker, roughly"
+            f"{self.sweep.name}: {runs} runs{done}, {len(self.missing)} batches on {where}; roughly "
+            f"{_duration(self.cost.seconds)} and {max(0.1, self.cost.bytes / 1e9):.1f} GB per worker"
         )
 
 
-def prepare(sweep: Sweep, folder: Path, *, device: str, workers: int | None, engine: str) -> Job:
-    """Everything checked and counted; nothing is written yet."""
+def prepare(
+    sweep: Sweep, folder: Path | str, *, device: str = "auto", workers: int | None = None, engine: str = "local"
+) -> Job:
+    """Check and plan a sweep. Nothing is written yet.
+
+    Args:
+        sweep: What to run.
+        folder: Where the results go; a folder that holds some of them is continued.
+        device: "auto" (a GPU if JAX sees one), "cpu" or "gpu".
+        workers: Processes on a CPU; None for one per core.
+        engine: "local", or "ray" for a Ray cluster.
+
+    Returns:
+        The job, for `run_sweep`; `job.in_words()` says how much it is.
+
+    Raises:
+        InputError: The folder belongs to another sweep or other data, a setting is wrong, or memory is too small.
+
+    Example:
+        >>> job = prepare(paper_sweep("figure1", "smoke"), "figure1")  # doctest: +SKIP
+        >>> failures = run_sweep(job)  # doctest: +SKIP
+    """
     if device == "cpu":
         jax.config.update("jax_platforms", "cpu")
     gpu = jax.default_backend() != "cpu"
     if device == "gpu" and not gpu:
         raise InputError("device must be cpu or auto here: JAX sees no GPU (is jax[cuda13] installed?).")
     store = Store(folder)
-    lanes = store.lanes_for(sweep, GPU_LANES if gpu else _cpu_lanes(sweep))
+    lanes = store.lanes_for(sweep, GPU_LANES if gpu else lanes_on_cpu(sweep))
     batches = make_batches(sweep, lanes=lanes)
-    store.require_own(batches)
+    store.require_no_other_files(batches)
     store.require_data(digests_of(batches))
-    left = store.missing(batches)
-    count = 1 if gpu else min(workers or cores(), max(1, len(left)))
-    cost = estimate(left, workers=count, gpu=gpu)
-    if engine == "local" and not gpu:  # a GPU takes fewer lanes at a time; a cluster has memory of its own
+    missing = store.missing(batches)
+    count = 1 if gpu else min(workers or cores(), max(1, len(missing)))
+    cost = estimate(missing, workers=count, gpu=gpu)
+    if engine == "local" and not gpu:  # on a GPU fewer lanes run at a time; the nodes of a cluster are not this machine
         require_memory(
             cost.bytes * count,
             what=f"{sweep.name}, about {cost.bytes / 1e9:.1f} GB in each of {_processes(count)},",
             cure="take fewer --workers, fewer rounds, or a smaller network",
             host=True,
         )
-    return Job(sweep, store, lanes, batches, left, count, gpu, engine, cost)
+    return Job(sweep, store, lanes, batches, missing, count, gpu, engine, cost)
 
 
-def run_sweep(job: Job, console: Console, *, address: str | None, command: str) -> tuple[Path, list[str]]:
-    """Run what is missing, then write the report; returns it, and what failed. What is stored stays in any case."""
+def run_sweep(job: Job, listener: Listener = ignore, *, address: str | None = None) -> list[Failure]:
+    """Run what is missing and store it, batch by batch. What is stored stays stored, whatever happens.
+
+    Args:
+        job: What `prepare` has planned.
+        listener: Called with an `Event` as batches make progress, end or fail.
+        address: Of the Ray cluster, with `engine="ray"`; None for a local one.
+
+    Returns:
+        The batches that failed, each with its reason; the others were run all the same.
+
+    Raises:
+        InputError: The folder cannot be written, the cluster does not answer, or no worker can start; the message
+            says what is stored and how to resume.
+
+    Example:
+        >>> failures = run_sweep(prepare(read_sweep("mine.toml"), "mine"))  # doctest: +SKIP
+    """
     try:
         job.store.open_for(job.sweep, job.lanes, digests_of(job.batches))
     except OSError as problem:
         raise InputError(
-            f"{job.store.folder} could not be written ({problem.strerror or problem}); nothing was run. Make room, or "
-            "name another folder."
+            f"{job.store.folder} could not be written ({problem.strerror or problem}); nothing was run. Free some "
+            "space, or name another folder."
         ) from None
+    failures: list[Failure] = []
+
+    def tell(event: Event) -> None:
+        if event.failure is not None:
+            failures.append(event.failure)
+        listener(event)
+
+    with explained_storage_errors(job):
+        _run(job, tell, address)
+    return failures
+
+
+@contextmanager
+def explained_storage_errors(job: Job) -> Iterator[None]:
+    """Turn an OSError of the folder into an InputError that says what is safe and how to resume."""
+    folder, resume = job.store.folder, job.store.resume_command
     try:
-        with watching(job.left, job.cost.of_batch, console) as (watcher, tell):
-            _run(job, tell, address)
-        return write_report(job.store, command=command), watcher.failures
-    except ConnectionError as problem:
-        raise InputError(f"--address {address} does not answer: {problem}.") from None
+        yield
     except OSError as problem:
         if job.store.is_gone():
             raise InputError(
-                f"{job.store.folder} was removed while the sweep ran; nothing more was written. Begin again with the "
-                f"command that began it, or put the folder back, and `{command}` goes on."
+                f"{folder} was removed while the sweep ran; nothing more was written. Start again with the first "
+                f"command, or restore the folder, then `{resume}`."
             ) from None
-        safe = len(job.batches) - len(job.store.missing(job.batches))
+        stored = len(job.batches) - len(job.store.missing(job.batches))
         raise InputError(
-            f"{job.store.folder} could not be written ({problem.strerror or problem}); {safe} of {len(job.batches)} "
-            f"batches are safe. Make room, or name another folder; then `{command}` goes on."
+            f"{folder} could not be written ({problem.strerror or problem}); {stored} of {len(job.batches)} batches "
+            f"are safe. Free some space, or move the folder to a larger disk, then `{resume}`."
         ) from None
+
+
+def lanes_on_cpu(sweep: Sweep) -> int:
+    """Runs per batch that cut the largest grid into an even number of equal batches, so that processes end together.
+
+    It does not depend on the number of processes: another cut could round the last digits differently.
+    """
+    runs = max(part.runs for part in sweep.parts) * len(sweep.seeds)
+    fewest = 2 * -(-runs // (2 * CPU_LANES))
+    even = (batches for batches in range(fewest, runs // FEW_LANES + 1, 2) if runs % batches == 0)
+    return next((runs // batches for batches in even), CPU_LANES)
 
 
 def _run(job: Job, tell: Listener, address: str | None) -> None:
     if job.engine == "ray":
         from neuralucb.sweeps.ray import run_on_cluster
 
-        run_on_cluster(job.left, job.store, tell, address=address, gpu=job.gpu)
+        run_on_cluster(job.missing, job.store, tell, address=address, gpu=job.gpu)
     elif job.gpu:
         keep_compiled()
-        run_here(job.left, job.store, tell, ahead=COMPILED_AHEAD)
-    else:  # also for one: in this process JAX would take every core
-        run_in_processes(job.left, job.store, tell, workers=job.workers)
-
-
-def _cpu_lanes(sweep: Sweep) -> int:
-    """Runs of a batch with which the largest grid is an even number of equal batches, so that processes end together.
-
-    How many processes there are must not matter: another cut could round other last digits.
-    """
-    runs = max(part.runs for part in sweep.parts) * len(sweep.seeds)
-    fewest = 2 * -(-runs // (2 * CPU_LANES))
-    even = (batches for batches in range(fewest, runs // FEW_LANES + 1, 2) if runs % batches == 0)
-    return next((runs // batches for batches in even), CPU_LANES)
+        run_here(job.missing, job.store, tell, ahead=COMPILED_AHEAD)
+    else:  # one worker is a process too: in this process JAX would use every core
+        run_in_processes(job.missing, job.store, tell, workers=job.workers)
 
 
 def _processes(count: int) -> str:

@@ -1,11 +1,12 @@
-"""The paper's figures as sweeps, at three sizes (Zhou, Li & Gu 2020, Section 7)."""
+"""The paper's figures as sweeps, at three scales (Zhou, Li & Gu 2020, Section 7)."""
 
 from typing import Any
 
 from neuralucb.algorithms import find_algorithm
-from neuralucb.sweeps.spec import Part, Sweep, paper_grid
+from neuralucb.runtime.errors import InputError
+from neuralucb.sweeps.spec import Part, Sweep
 
-__all__ = ["FIGURES", "SCALES", "paper_sweep"]
+__all__ = ["FIGURES", "SCALES", "paper_grid", "paper_sweep"]
 
 SCALES = ("smoke", "small", "paper")
 FIGURES = {"figure1": ("h1", "h2", "h3"), "figure2": ("covertype", "magic", "shuttle", "mnist")}
@@ -19,8 +20,8 @@ ALGORITHMS = (
     "glm-ucb",
     "lin-ucb",
 )
-SCALE = ("uniform",)
-"""beside the paper's, for scale"""
+REFERENCES = ("uniform",)
+"""Drawn beside the paper's algorithms, for scale."""
 
 ROUNDS = {
     "figure1": {"smoke": 200, "small": 4_000, "paper": 10_000},
@@ -28,41 +29,64 @@ ROUNDS = {
 }
 SEEDS = {"smoke": 2, "small": 6, "paper": 10}
 SCHEDULES = {"figure1": {}, "figure2": {"smoke": "50", "small": "10:200,50"}}
-"""when to learn, where it is not the paper's"""
+"""When to learn, where it differs from the paper."""
 
 REAL_GRID = {
     "regularization": [1e-1, 1e-2, 1e-3, 1e-4],
     "step_size": [factor * size for size in (1e-1, 1e-2, 1e-3, 1e-4) for factor in (2, 5)],
 }
-"""λ and η of the algorithms that train a network on real data; the rest is as for the synthetic problems."""
+"""λ and η of the algorithms that train a network, on data sets; the other grids are those of the synthetic problems."""
 
-LESS_OF_IT = {"smoke": {"step_size": [0.02]}, "small": {"regularization": [1e-2], "step_size": [0.05]}}
-"""Of that grid for the smaller sizes: with fewer training steps smaller ones learn next to nothing, larger diverge."""
+REDUCED_REAL_GRID = {"smoke": {"step_size": [0.02]}, "small": {"regularization": [1e-2], "step_size": [0.05]}}
+"""The same at smaller scales: with fewer training steps, smaller step sizes barely learn and larger ones diverge."""
 
-LITTLE_EXPLORATION = {"exploration": [0.01, 0.1], "epsilon": [0.01]}
-"""For small real data: in so few rounds the middle of the paper's grids explores itself to death."""
+REDUCED_EXPLORATION = {"exploration": [0.01, 0.1], "epsilon": [0.01]}
+"""For figure 2 at scale small: in so few rounds, the middle of the paper's grids explores far too much."""
 
 LESS_WORK: dict[tuple[str, str], dict[str, Any]] = {
     ("figure1", "smoke"): {"steps": 20, "networks": 3, "budget": 50},
     ("figure2", "smoke"): {"steps": 20, "networks": 2, "budget": 50, "batch_size": 50},
     ("figure2", "small"): {"steps": 200, "networks": 3, "budget": 500},
 }
-"""Settings that make a size what it is: they shorten training, and are part of every row in the store."""
+"""Settings that shorten training at a smaller scale; they are stored with every run."""
 
 
 def paper_sweep(figure: str, scale: str) -> Sweep:
-    """The runs behind a figure: `paper` is the paper's size and grids, `small` and `smoke` are less."""
+    """The runs behind a figure of the paper.
+
+    Args:
+        figure: "figure1" (synthetic problems) or "figure2" (data sets).
+        scale: "paper" for the paper's size and grids, "small" or "smoke" for less.
+
+    Returns:
+        The sweep; `prepare` and `run_sweep` run it.
+
+    Raises:
+        InputError: There is no such figure or scale.
+
+    Example:
+        >>> paper_sweep("figure1", "smoke").runs
+        78
+    """
+    for name, value, known in (("figure", figure, FIGURES), ("scale", scale, SCALES)):
+        if value not in known:
+            raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
     parts = [
         Part(name, problem, _grid(name, figure, scale), _less_work(name, figure, scale), "paper", schedule)
         for schedule in [SCHEDULES[figure].get(scale)]
         for problem in FIGURES[figure]
-        for name in (*ALGORITHMS, *SCALE)
+        for name in (*ALGORITHMS, *REFERENCES)
     ]
     return Sweep(f"{figure}-{scale}", ROUNDS[figure][scale], tuple(range(SEEDS[scale])), tuple(parts))
 
 
+def paper_grid(algorithm: str) -> dict[str, list[Any]]:
+    """The grid that the paper searched for an algorithm; ours where it gives none."""
+    return {setting.name: list(setting.grid) for setting in find_algorithm(algorithm).settings if setting.grid}
+
+
 def _grid(name: str, figure: str, scale: str) -> dict[str, list[Any]]:
-    """The paper's grid; for smoke the middle of it, and two values of γ or α; likewise for small real data."""
+    """The paper's grid; at scale smoke its middle and two values of γ or α; similarly for figure 2 at scale small."""
     grid = paper_grid(name)
     real = figure == "figure2" and "steps" in _settings(name)
     if real:
@@ -70,8 +94,8 @@ def _grid(name: str, figure: str, scale: str) -> dict[str, list[Any]]:
     if scale == "smoke":
         grid = {key: values[:2] if key == "exploration" else _middle(values) for key, values in grid.items()}
     elif (figure, scale) == ("figure2", "small"):
-        grid = {key: LITTLE_EXPLORATION.get(key) or _middle(values) for key, values in grid.items()}
-    return grid | LESS_OF_IT.get(scale, {}) if real else grid
+        grid = {key: REDUCED_EXPLORATION.get(key) or _middle(values) for key, values in grid.items()}
+    return grid | REDUCED_REAL_GRID.get(scale, {}) if real else grid
 
 
 def _middle(values: list[Any]) -> list[Any]:

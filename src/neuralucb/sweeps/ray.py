@@ -1,4 +1,4 @@
-"""The Ray engine: the same batches on a cluster, one task each. Needs the extra `ray`."""
+"""The Ray engine: the same batches on a cluster, one task per batch. Needs the extra `ray`."""
 
 import logging
 import socket
@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from neuralucb.runtime.child import name_and_message
 from neuralucb.runtime.compile_cache import keep_compiled
 from neuralucb.runtime.errors import InputError
 from neuralucb.sweeps.batches import Batch, run_batch
@@ -19,42 +20,43 @@ __all__ = ["run_on_cluster"]
 ANSWER_SECONDS = 5.0
 """How long a cluster may take to answer."""
 
-
 RETRIES = 5
 """How often Ray gives a batch to another worker when one is lost."""
 
 
 def run_on_cluster(batches: Sequence[Batch], store: Store, tell: Listener, *, address: str | None, gpu: bool) -> None:
-    """Every batch as a task; its rows come back here and are stored here, so that nodes need no common folder."""
+    """Run every batch as a task. Its rows are sent back and stored here, so that nodes need no common folder."""
     try:
         import ray
     except ImportError:
         raise InputError("engine=ray needs Ray: pip install 'neuralucb[ray]'.") from None
     if not ray.is_initialized():
-        _require_answer(address)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # JAX warns of the fork with which Ray starts its own processes
-            ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
+        try:
+            _require_answer(address)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # JAX warns of the fork with which Ray starts its processes
+                ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
+        except ConnectionError as problem:
+            raise InputError(f"--address {address} does not answer: {problem}.") from None
     needs: dict[str, Any] = {"num_gpus": 1} if gpu else {"num_cpus": 1}
     task = ray.remote(max_retries=RETRIES, **needs)(_work)
     running = {task.remote(batch, gpu): batch for batch in batches}
     while running:
         (ended, *_), _ = ray.wait(list(running), num_returns=1)
         batch = running.pop(ended)
-        whole = len(batch.runs) * batch.rounds
+        total = len(batch.runs) * batch.rounds
         try:
             table, regret = ray.get(ended)
         except ray.exceptions.RayError as problem:
-            reason = (str(getattr(problem, "cause", problem)).strip() or type(problem).__name__).splitlines()[-1]
-            store.note_failure(batch, reason)
-            tell(Event(0, batch, whole, whole, failure=reason))
+            failure = store.note_failure(batch, _reason(problem), str(problem))
+            tell(Event(0, batch, total, total, failure=failure))
             continue
         store.write(batch, table)
-        tell(Event(0, batch, whole, whole, regret=regret))
+        tell(Event(0, batch, total, total, regret=regret))
 
 
 def _require_answer(address: str | None) -> None:
-    """Raise ConnectionError if nobody listens there: Ray itself would wait for minutes. Words like auto are Ray's."""
+    """Raise ConnectionError if nothing listens there, since Ray would wait for minutes. Names like auto are Ray's."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         return
@@ -62,6 +64,13 @@ def _require_answer(address: str | None) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS).close()
     except (OSError, OverflowError) as problem:
         raise ConnectionError(str(problem)) from None
+
+
+def _reason(problem: Any) -> str:
+    """Why a task failed, in one line: the exception of the worker, or what Ray says of a worker that was lost."""
+    cause = getattr(problem, "cause", None)
+    words = name_and_message(cause if isinstance(cause, BaseException) else problem)
+    return [line.strip() for line in words.splitlines() if line.strip()][-1]
 
 
 def _work(batch: Batch, gpu: bool) -> tuple[Any, float]:

@@ -1,4 +1,4 @@
-"""The store: a folder of Parquet files, one a batch, each written whole; never changed, never torn."""
+"""The store: a folder with one Parquet file per batch, each written completely or not at all, and never changed."""
 
 import errno
 import glob
@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -25,7 +25,7 @@ from neuralucb.runtime.files import write_whole
 from neuralucb.sweeps.batches import Batch, Outcome
 from neuralucb.sweeps.spec import Sweep
 
-__all__ = ["FAILURES", "SCHEMA", "Store", "as_table"]
+__all__ = ["FAILURES", "SCHEMA", "Failure", "Store", "as_table", "source_commit"]
 
 SCHEMA = pa.schema(
     [
@@ -33,15 +33,15 @@ SCHEMA = pa.schema(
         ("problem", pa.string()),
         ("rounds", pa.int32()),
         ("schedule", pa.string()),
-        ("settings", pa.string()),  # JSON, complete: of the algorithm and of the problem
-        ("swept", pa.string()),  # JSON: those of them that the sweep varies
+        ("settings", pa.string()),  # JSON: all settings of the algorithm and of the problem
+        ("swept", pa.string()),  # JSON: the settings that the sweep varies
         ("seed", pa.int64()),
         ("final_regret", pa.float64()),
         ("curve", pa.list_(pa.float32())),  # cumulative regret after rounds every, 2·every, …, and the last
         ("curve_every", pa.int32()),
         ("diverged_at", pa.int32()),  # the round, 0 if never
-        ("seconds", pa.float64()),  # its share of the batch's, compiling not counted
-        ("compile_seconds", pa.float64()),  # of the batch
+        ("seconds", pa.float64()),  # its share of the batch's time, without compiling
+        ("compile_seconds", pa.float64()),  # of the whole batch
         ("device", pa.string()),
         ("version", pa.string()),
         ("jax", pa.string()),
@@ -51,52 +51,86 @@ SCHEMA = pa.schema(
 )
 FAILURES = "failures"
 WRITTEN: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
-"""how Parquet is written: a damaged page is found out, not read as other numbers"""
+"""How Parquet is written: with checksums, so that a damaged page is an error and not other numbers."""
 NO_DATA: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
-class Store:
-    """A folder that belongs to one sweep: sweep.json, runs/*.parquet, failures/*.json."""
+class Failure(NamedTuple):
+    """A batch that could not be run, and why."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    algorithm: str
+    problem: str
+    runs: int
+    reason: str
+    """name and message of the exception, or how the process ended"""
+    traceback: str
+    """of the worker, complete; empty where there was none, and in stores of version 0.1"""
+    file: Path
+    """the file in which all of this is kept"""
+
+    def __str__(self) -> str:
+        return f"{self.algorithm} on {self.problem}, {self.runs} runs: {self.reason}"
+
+    def last_lines(self, count: int = 4) -> list[str]:
+        """The last lines of the traceback."""
+        return self.traceback.rstrip().splitlines()[-count:]
+
+
+class Store:
+    """A folder that belongs to one sweep: sweep.json, runs/*.parquet, failures/*.json.
+
+    Args:
+        folder: The folder; it need not exist yet.
+
+    Example:
+        >>> Store("mine").sweep().name  # doctest: +SKIP
+        'mine'
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+
+    @property
+    def resume_command(self) -> str:
+        """The command that runs what is missing."""
+        return f"neuralucb resume {shlex.quote(str(self.folder))}"
 
     def lanes_for(self, sweep: Sweep, lanes: int) -> int:
-        """How many runs a batch has: those with which the folder was begun, so that going on completes its batches.
+        """Runs per batch: those the folder was begun with, so that its batches are completed; else the given ones.
 
-        A folder that another sweep has made, or that holds other things, is refused.
+        A folder that belongs to another sweep, or that holds other files, is refused.
         """
         if (self.folder / "sweep.json").exists():
             known = self._manifest()
             if known["sweep"] != json.loads(json.dumps(sweep.as_json())):
                 raise InputError(
                     f"{self.folder} holds another sweep, {known['sweep'].get('name')!r}; name another folder, "
-                    f"or go on with that one by `{self._resume}`."
+                    f"or continue that one with `{self.resume_command}`."
                 )
             if known["version"] != __version__:
                 raise InputError(
                     f"{self.folder} was begun by neuralucb {known['version']}, this is {__version__}; their numbers "
-                    "are not to be mixed. Name another folder."
+                    "must not be mixed. Name another folder."
                 )
             return int(known["lanes"])
-        if self.folder.exists() and (not self.folder.is_dir() or any(map(_is_of_others, self.folder.iterdir()))):
+        if self.folder.exists() and (not self.folder.is_dir() or any(map(_is_foreign, self.folder.iterdir()))):
             raise InputError(f"{self.folder} is not empty and holds no sweep; name another folder.")
         return lanes
 
     def require_data(self, digests: Mapping[str, Sequence[str]]) -> None:
-        """Raise ValueError if the folder was begun with other data under the same names."""
+        """Raise InputError if the folder was begun with different data under the same names."""
         known = self._manifest().get("data") if (self.folder / "sweep.json").exists() else None
         if known is None:  # a new folder, or one begun before data were recorded
             return
         other = [problem for problem, found in digests.items() if known.get(problem) != list(found)]
         if other:
             raise InputError(
-                f"{self.folder} was begun with other data of {', '.join(other)} than those in {data_folder()}; put the "
-                "same there (NEURALUCB_DATA names the folder), or name another folder for the results."
+                f"{self.folder} was begun with other data of {', '.join(other)} than those in {data_folder()}; "
+                "restore them there (NEURALUCB_DATA names the folder), or name another folder for the results."
             )
 
     def open_for(self, sweep: Sweep, lanes: int, digests: Mapping[str, Sequence[str]] = NO_DATA) -> None:
-        """Take the folder for this sweep; of two that come at once one wins, and the other goes by its record."""
+        """Claim the folder for this sweep; if two processes do so at once, one wins and the other reads its record."""
         path = self.folder / "sweep.json"
         record = {"sweep": sweep.as_json(), "lanes": lanes, "version": __version__, "data": dict(digests)}
         text = json.dumps(record, indent=1, ensure_ascii=False)
@@ -105,7 +139,7 @@ class Store:
                 self.folder / f".{os.getpid()}.part", lambda part: part.write_text(text, encoding="utf-8")
             )
             with suppress(FileExistsError):
-                os.link(mine, path)  # only one can
+                os.link(mine, path)  # only one process can
             mine.unlink()
         if self.lanes_for(sweep, lanes) != lanes:
             raise InputError(f"{self.folder} was begun by another process a moment ago; run the same command again.")
@@ -120,39 +154,42 @@ class Store:
             raise InputError(f"{self.folder / 'sweep.json'} is damaged; name another folder.") from None
 
     def missing(self, batches: Sequence[Batch]) -> list[Batch]:
-        """The batches that are not there yet."""
+        """The batches that are not stored yet."""
         return [batch for batch in batches if not self._path(batch).exists()]
 
-    def require_own(self, batches: Sequence[Batch]) -> None:
-        """Raise ValueError if somebody has put Parquet files there that are no batches of this sweep."""
-        own = {self._path(batch).name for batch in batches}
-        strangers = [file for file in self._files() if file.name not in own]
-        if strangers:
-            more = f" and {len(strangers) - 1} more" * (len(strangers) > 1)
-            raise InputError(f"{strangers[0]}{more}: not of this sweep; move it elsewhere, then `{self._resume}`.")
+    def require_no_other_files(self, batches: Sequence[Batch]) -> None:
+        """Raise InputError if the folder of the runs holds Parquet files that are not batches of this sweep."""
+        known = {self._path(batch).name for batch in batches}
+        others = [file for file in self._files() if file.name not in known]
+        if others:
+            more = f" and {len(others) - 1} more" * (len(others) > 1)
+            raise InputError(
+                f"{others[0]}{more}: not part of this sweep; move it elsewhere, then `{self.resume_command}`."
+            )
 
     def write(self, batch: Batch, table: pa.Table) -> None:
-        """Keep a batch, whole and durable; a note of an earlier failure goes."""
+        """Store a batch durably, and remove the record of an earlier failure."""
         self._keep(self._path(batch), lambda temporary: parquet.write_table(table, temporary, **WRITTEN))
         (self.folder / FAILURES / f"{batch.name}.json").unlink(missing_ok=True)
 
-    def note_failure(self, batch: Batch, reason: str) -> None:
-        """Keep why a batch could not be run."""
+    def note_failure(self, batch: Batch, reason: str, traceback: str = "") -> Failure:
+        """Store why a batch could not be run."""
+        path = self.folder / FAILURES / f"{batch.name}.json"
         record = {
             "algorithm": batch.algorithm, "problem": batch.problem, "runs": len(batch.runs),
-            "swept": [run.swept for run in batch.runs[:1]], "reason": reason,
+            "swept": [run.swept for run in batch.runs[:1]], "reason": reason, "traceback": traceback.splitlines(),
         }  # fmt: skip
-        path = self.folder / FAILURES / f"{batch.name}.json"
         self._keep(path, lambda temporary: temporary.write_text(json.dumps(record, indent=1), encoding="utf-8"))
+        return Failure(batch.algorithm, batch.problem, len(batch.runs), reason, traceback, path)
 
-    def failures(self) -> list[dict[str, Any]]:
-        """What could not be run, and why."""
-        notes = sorted((self.folder / FAILURES).glob("*.json"))
+    def failures(self) -> list[Failure]:
+        """The batches that could not be run and are still missing."""
+        records = sorted((self.folder / FAILURES).glob("*.json"))
         done = {path.stem for path in self._files()}
-        return [self._note(path) for path in notes if path.stem not in done]
+        return [self._failure(path) for path in records if path.stem not in done]
 
     def read(self, columns: Iterable[str], **equal: str) -> pa.Table:
-        """Columns of all runs, or of those where the given columns equal the given values."""
+        """Columns of all runs, or of the runs whose columns equal the given values."""
         condition = None
         for name, value in equal.items():
             clause = dataset.field(name) == value
@@ -162,18 +199,18 @@ class Store:
         checked = dataset.ParquetFileFormat(page_checksum_verification=True)
         try:
             return dataset.dataset(files, schema=SCHEMA, format=checked).to_table(list(columns), filter=condition)
-        except (pa.ArrowException, OSError) as problem:  # Arrow has both for a damaged file
+        except (pa.ArrowException, OSError) as problem:  # Arrow raises either for a damaged file
             damaged = [file for file in files if not _is_sound(Path(file))]
             if not damaged:
                 raise InputError(f"{self.folder / 'runs'} cannot be read: {problem}.") from None
             raise InputError(self._damaged(", ".join(damaged))) from None
 
     def is_gone(self) -> bool:
-        """Whether somebody has removed the folder, or what makes it a sweep's."""
+        """Whether the folder, or the record of its sweep, was removed."""
         return not (self.folder / "sweep.json").exists()
 
     def _keep(self, path: Path, write: Callable[[Path], Any]) -> None:
-        """Write a file; a folder that was removed is not made again, since without its record nothing could go on."""
+        """Write a file. A folder that was removed is not made again: without its record nothing could be resumed."""
         if self.is_gone():
             raise FileNotFoundError(errno.ENOENT, "it was removed", str(self.folder))
         path.parent.mkdir(exist_ok=True)
@@ -182,24 +219,20 @@ class Store:
     def _path(self, batch: Batch) -> Path:
         return self.folder / "runs" / f"{batch.name}.parquet"
 
-    def _note(self, path: Path) -> dict[str, Any]:
+    def _failure(self, path: Path) -> Failure:
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            record = None
-        if not isinstance(record, dict) or not {"algorithm", "problem", "runs", "reason"} <= set(record):
-            raise InputError(self._damaged(str(path)))
-        return record
+            lines = record.get("traceback", [])  # version 0.1 kept none
+            algorithm, problem, runs, reason = (record[name] for name in ("algorithm", "problem", "runs", "reason"))
+            return Failure(algorithm, problem, runs, reason, "\n".join(lines), path)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise InputError(self._damaged(str(path))) from None
 
     def _damaged(self, what: str) -> str:
-        return f"{what} is damaged; delete it, then `{self._resume}`."
-
-    @property
-    def _resume(self) -> str:
-        return f"neuralucb resume {shlex.quote(str(self.folder))}"
+        return f"{what} is damaged; delete it, then `{self.resume_command}`."
 
     def _files(self, begin: str = "") -> list[Path]:
-        """The Parquet files whose names begin so."""
+        """The Parquet files whose names begin with this text."""
         return sorted((self.folder / "runs").glob(f"{glob.escape(begin)}*.parquet"))
 
     def _manifest(self) -> dict[str, Any]:
@@ -207,7 +240,7 @@ class Store:
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise InputError(f"{self.folder} holds no sweep: {path.name} is not there.") from None
+            raise InputError(f"{self.folder} holds no sweep: {path.name} was not found.") from None
         except (OSError, json.JSONDecodeError) as problem:
             raise InputError(f"{path} cannot be read: {problem}.") from None
         kinds = {"sweep": dict, "lanes": int, "version": str}
@@ -217,20 +250,8 @@ class Store:
         return dict(record)
 
 
-def _is_of_others(path: Path) -> bool:
-    """Whether a file in a folder without a sweep is anything but the trace of a process that was killed."""
-    return not path.name.endswith(".part")
-
-
-def _is_sound(path: Path) -> bool:
-    try:
-        return bool(parquet.read_table(path, page_checksum_verification=True).schema.equals(SCHEMA))
-    except (pa.ArrowException, OSError):
-        return False
-
-
 def as_table(batch: Batch, outcome: Outcome) -> pa.Table:
-    """The runs of a batch as rows."""
+    """The runs of a batch as rows of a table."""
     count = len(batch.runs)
     points = outcome.curves.shape[1]
     offsets = np.arange(0, (count + 1) * points, points, dtype=np.int32)
@@ -251,24 +272,36 @@ def as_table(batch: Batch, outcome: Outcome) -> pa.Table:
         "device": [outcome.device] * count,
         "version": [__version__] * count,
         "jax": [jax.__version__] * count,
-        "commit": [_commit()] * count,
+        "commit": [source_commit(Path(__file__))] * count,
         "batch": [batch.name] * count,
     }
     return pa.table({name: pa.array(columns[name], SCHEMA.field(name).type) for name in SCHEMA.names}, schema=SCHEMA)
 
 
-@lru_cache(maxsize=1)
-def _commit() -> str:
-    """The commit of a checkout that the package runs from, `-dirty` if it was changed since; empty where there is none.
+@lru_cache
+def source_commit(file: Path) -> str:
+    """The commit of the checkout that a source file belongs to, `-dirty` if it was changed since; "" if none.
 
-    A package installed somewhere below another project's checkout is none of that project's files.
+    A package that is installed somewhere below another project's checkout does not belong to that project.
     """
-    git = ["git", "-C", str(Path(__file__).parent)]
-    known = [*git, "ls-files", "--error-unmatch", Path(__file__).name]
-    named = [*git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    git = ["git", "-C", str(file.parent)]
+    tracked = [*git, "ls-files", "--error-unmatch", file.name]
+    describe = [*git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        for command in (known, named):
-            said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
+        for command in (tracked, describe):
+            printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
-    return said
+    return printed
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether a file is anything but a temporary one, left by a process that was killed."""
+    return not path.name.endswith(".part")
+
+
+def _is_sound(path: Path) -> bool:
+    try:
+        return bool(parquet.read_table(path, page_checksum_verification=True).schema.equals(SCHEMA))
+    except (pa.ArrowException, OSError):
+        return False

@@ -1,167 +1,125 @@
-"""The local engine: on a CPU one process a core, on a GPU this process, batch by batch."""
+"""The local engine: on a CPU one process per core, on a GPU this process, batch by batch."""
 
 import os
 import signal
 import threading
 import time
+import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 
+from neuralucb.runtime.child import Crash, enter, name_and_message
 from neuralucb.runtime.compile_cache import keep_compiled
-from neuralucb.sweeps.batches import Batch, compile_ahead, run_batch
-from neuralucb.sweeps.store import Store, as_table
+from neuralucb.runtime.errors import InputError
+from neuralucb.sweeps.batches import Batch, compile_ahead, forget_programs, run_batch
+from neuralucb.sweeps.store import Failure, Store, as_table
 
-__all__ = ["Event", "Listener", "run_here", "run_in_processes"]
+__all__ = [
+    "Event",
+    "Listener",
+    "end_with_parent",
+    "ignore",
+    "run_here",
+    "run_in_processes",
+    "serve",
+    "shielded_from_ctrl_c",
+    "start_with_one_thread",
+]
 
 ATTEMPTS = 2
-"""A batch whose process dies is tried this often in all; a batch that fails for a reason of its own is not."""
+"""How often a batch is tried whose process dies, and how often a process is started that fails to start."""
+
+GRACE_SECONDS = 5
+"""How long a process may take to end after it has closed its pipe."""
+
+READY, DONE = "ready", "done"
+"""What a worker process sends when it has started, and after each batch."""
 
 
 class Event(NamedTuple):
-    """What a worker has to tell."""
+    """Progress of a batch: some of it done, all of it, or failed."""
 
     worker: int
     batch: Batch
     done: int
-    """lane-rounds"""
-    whole: int
+    """lane-rounds: rounds times runs"""
+    total: int
     regret: float | None = None
-    """mean final regret, when the batch has ended"""
-    failure: str | None = None
+    """mean final regret, once the batch is stored"""
+    failure: Failure | None = None
 
 
 Listener = Callable[[Event], None]
 
 
+def ignore(event: Event) -> None:
+    """A listener for when nobody watches."""
+
+
 def run_here(batches: Sequence[Batch], store: Store, tell: Listener, *, ahead: int = 0) -> None:
-    """All batches in this process; on a GPU each is one large program, and the next few are compiled meanwhile."""
+    """Run all batches in this process; while one runs, the programs of the next `ahead` shapes are compiled."""
     shapes = list(dict.fromkeys(batch.shape for batch in batches))
-    left = sorted(batches, key=lambda batch: shapes.index(batch.shape))  # in order, those of a shape together
+    queue = sorted(batches, key=lambda batch: shapes.index(batch.shape))  # in order, those of one shape together
     compilers = ThreadPoolExecutor(max(1, ahead))
     try:
-        while left:
+        while queue:
             if ahead:
-                first = {batch.shape: batch for batch in reversed(left)}
+                first = {batch.shape: batch for batch in reversed(queue)}
                 compile_ahead([first[shape] for shape in shapes if shape in first][: 1 + ahead], compilers)
-            batch = left.pop(0)
-            if store.missing([batch]):  # or another process has done it meanwhile
+            batch = queue.pop(0)
+            if store.missing([batch]):  # another process on the same folder may have stored it by now
                 tell(_attempt(batch, store, 0, tell))
     finally:
-        compile_ahead([], compilers)
+        forget_programs()
         compilers.shutdown(wait=False)
 
 
 def run_in_processes(batches: Sequence[Batch], store: Store, tell: Listener, *, workers: int) -> None:
-    """Batches over processes, one thread each. A process that dies costs its batch, which is tried once more."""
-    left, tries = list(batches), {batch.name: 0 for batch in batches}
-    team = [_Worker(place, store) for place in range(min(workers, len(left)))]
+    """Spread batches over processes with one thread each. A process that dies costs its batch, which is tried again."""
+    pool = _Pool(batches, store, tell)
     try:
-        while left or any(worker.batch for worker in team):
-            for worker in team:
-                if worker.batch is None and left:
-                    batch = _next(left, worker, team)
-                    tries[batch.name] += 1
-                    worker.begin(batch)
-            for ready in wait([worker.pipe for worker in team if worker.batch]):
-                worker = next(each for each in team if each.pipe is ready)
-                try:
-                    news = worker.pipe.recv()
-                except (EOFError, OSError):
-                    lost = [worker.batch] if worker.batch else []
-                    worker.restart()
-                    for batch in store.missing(lost):
-                        left += _again(batch, tries[batch.name], worker.place, store, tell)
-                    continue
-                if isinstance(news, OSError):
-                    raise news
-                if isinstance(news, Event):
-                    tell(news)
-                else:
-                    worker.batch = None
+        pool.start(min(workers, len(batches)))
+        while pool.queue or pool.busy():
+            pool.assign()
+            for worker in pool.wait():
+                pool.receive(worker)
     finally:
-        for worker in team:
+        for worker in pool.workers:
             worker.end()
 
 
-class _Worker:
-    """A process, the pipe to it, and what it is at."""
-
-    def __init__(self, place: int, store: Store) -> None:
-        self.place, self.store = place, store
-        self.batch: Batch | None = None
-        self.shape = ""
-        self.restart()
-
-    def restart(self) -> None:
-        """A new process, after the start or the death of the last."""
-        context = get_context("spawn")
-        self.batch = None
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, self.place, self.store, os.getpid()), daemon=True)
-        with _unseen_by_ctrl_c():
-            self.process.start()
-        theirs.close()
-
-    def begin(self, batch: Batch) -> None:
-        self.batch, self.shape = batch, batch.shape
-        self.pipe.send(batch)
-
-    def end(self) -> None:
-        """At once, whatever it is at: what is stored is whole, and the rest can be done again."""
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
-
-
-def _next(left: list[Batch], worker: _Worker, team: Sequence[_Worker]) -> Batch:
-    """A batch of the shape that the worker has compiled; or of one that nobody is at; or the first."""
-    taken = {each.shape for each in team if each is not worker}
-    for wanted in (lambda shape: shape == worker.shape, lambda shape: shape not in taken, lambda shape: True):
-        for index, batch in enumerate(left):
-            if wanted(batch.shape):
-                return left.pop(index)
-    raise AssertionError("nothing is left")
-
-
-def _again(batch: Batch, tries: int, place: int, store: Store, tell: Listener) -> list[Batch]:
-    """The batch of a process that died, if it may be tried once more."""
-    if tries < ATTEMPTS:
-        return [batch]
-    reason = f"its process died {ATTEMPTS} times; is there enough memory?"
-    store.note_failure(batch, reason)
-    tell(Event(place, batch, 0, 1, failure=reason))
-    return []
-
-
-def _work(pipe: Connection, place: int, store: Store, parent: int) -> None:
-    """In a worker process: batches from the pipe, events into it, None after each batch."""
+def serve(pipe: Connection, index: int, folder: str, parent: int) -> None:
+    """In a worker process: take batches from the pipe, send events into it, and DONE after each batch."""
+    store = Store(folder)
     jax.config.update("jax_platforms", "cpu")
     keep_compiled()
-    _start_with_one_thread()
-    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
+    start_with_one_thread()
+    threading.Thread(target=end_with_parent, args=(parent,), daemon=True).start()
     try:
+        pipe.send(READY)
         while True:
-            batch: Any = pipe.recv()
+            batch: Batch = pipe.recv()
             try:
                 if store.missing([batch]):
-                    pipe.send(_attempt(batch, store, place, pipe.send))
-            except OSError as problem:  # a full disk: nothing more can be kept
+                    pipe.send(_attempt(batch, store, index, pipe.send))
+            except OSError as problem:  # such as a full disk: nothing more can be stored
                 pipe.send(OSError(problem.errno, problem.strerror or str(problem)))
-            pipe.send(None)
-    except (EOFError, OSError):  # nobody is there any more
+            pipe.send(DONE)
+    except (EOFError, OSError):  # the parent has ended
         return
 
 
-def _start_with_one_thread() -> None:
-    """Start JAX while there is one core for it: its pools, sized now, then have one thread each.
+def start_with_one_thread() -> None:
+    """Start JAX while only one core is allowed, so that its thread pools have one thread each.
 
-    Afterwards the system may choose the core again: two commands that both take the first would halve each other.
+    Afterwards all cores are allowed again: two sweeps whose workers stay on the first cores would halve each other.
     """
     if not hasattr(os, "sched_setaffinity"):
         return
@@ -169,13 +127,13 @@ def _start_with_one_thread() -> None:
     os.sched_setaffinity(0, {min(cores)})
     jax.jit(lambda number: number + 1)(0)  # the pool that compiles is made by the first compilation
     for thread in os.listdir("/proc/self/task"):
-        with suppress(ProcessLookupError):  # it has ended meanwhile
+        with suppress(ProcessLookupError):  # it has just ended
             os.sched_setaffinity(int(thread), cores)
 
 
 @contextmanager
-def _unseen_by_ctrl_c() -> Iterator[None]:
-    """A process started in here does not see Ctrl-C, and prints nothing then: whoever started it ends it."""
+def shielded_from_ctrl_c() -> Iterator[None]:
+    """A process started in here ignores Ctrl-C and prints nothing then: the process that started it ends it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -186,22 +144,159 @@ def _unseen_by_ctrl_c() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _die_with(parent: int) -> None:
-    """An orphan must not go on: whoever resumes would compete with it."""
+def end_with_parent(parent: int) -> None:
+    """End this process when its parent has ended: it would compete with the sweep that is resumed."""
     while os.getppid() == parent:
         time.sleep(0.2)
     os._exit(1)
 
 
-def _attempt(batch: Batch, store: Store, place: int, tell: Listener) -> Event:
-    """Run a batch and keep it. What fails for a reason of its own is noted; a full disk is for the caller."""
-    whole = len(batch.runs) * batch.rounds
-    tell(Event(place, batch, 0, whole))
+class _Worker:
+    """A process, the pipe to it, and the batch it works on."""
+
+    def __init__(self, index: int, store: Store) -> None:
+        self.index, self.store = index, store
+        self.shape = ""
+        self.failed_starts = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start a new process."""
+        context = get_context("spawn")
+        self.batch: Batch | None = None
+        self.ready, self.crash = False, Crash("", "")
+        self.pipe, theirs = context.Pipe()
+        what = (__name__, serve.__name__, self.index, str(self.store.folder), os.getpid())
+        self.process = context.Process(target=enter, args=(theirs, *what), daemon=True)
+        with shielded_from_ctrl_c():
+            self.process.start()
+        theirs.close()
+
+    def begin(self, batch: Batch) -> None:
+        """Send a batch; if the process has died, reading from the pipe will show it."""
+        self.batch, self.shape = batch, batch.shape
+        with suppress(OSError):
+            self.pipe.send(batch)
+
+    def end(self) -> None:
+        """End the process at once: what is stored is complete, and the rest can be run again."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+    def cause_of_death(self) -> Crash:
+        """Why a process that has died did so."""
+        self.process.join(GRACE_SECONDS)
+        self.process.kill()
+        self.process.join()
+        return self.crash if self.crash.reason else Crash(_exit_in_words(self.process.exitcode or 0), "")
+
+
+class _Pool:
+    """Worker processes, and the batches that are still to be run."""
+
+    def __init__(self, batches: Sequence[Batch], store: Store, tell: Listener) -> None:
+        self.queue, self.store, self.tell = list(batches), store, tell
+        self.deaths: Counter[str] = Counter()
+        self.workers: list[_Worker] = []
+
+    def start(self, count: int) -> None:
+        """Start so many workers."""
+        for index in range(count):
+            self.workers.append(_Worker(index, self.store))
+
+    def busy(self) -> bool:
+        """Whether a worker has a batch."""
+        return any(worker.batch for worker in self.workers)
+
+    def assign(self) -> None:
+        """Give a batch to every worker that has none."""
+        for worker in self.workers:
+            if worker.batch is None and self.queue:
+                worker.begin(self.queue.pop(self._best_for(worker)))
+
+    def wait(self) -> list[_Worker]:
+        """Wait until busy workers have sent something, or died; returns these."""
+        ready = wait([worker.pipe for worker in self.workers if worker.batch])
+        return [worker for worker in self.workers if worker.pipe in ready]
+
+    def receive(self, worker: _Worker) -> None:
+        """Take one message from a worker."""
+        try:
+            message = worker.pipe.recv()
+        except (EOFError, OSError):
+            self._replace(worker)
+            return
+        if isinstance(message, Event):
+            self.tell(message)
+        elif isinstance(message, Crash):
+            worker.crash = message
+        elif isinstance(message, OSError):
+            raise message
+        elif message == READY:
+            worker.ready, worker.failed_starts = True, 0
+        else:
+            worker.batch = None
+
+    def _best_for(self, worker: _Worker) -> int:
+        """Index of a batch with the shape that the worker has compiled; else of a shape that no worker has; else 0."""
+        shapes = [batch.shape for batch in self.queue]
+        if worker.shape in shapes:
+            return shapes.index(worker.shape)
+        taken = {other.shape for other in self.workers}
+        return next((index for index, shape in enumerate(shapes) if shape not in taken), 0)
+
+    def _replace(self, worker: _Worker) -> None:
+        """Start another process for one that has died; its batch is queued again, or given up."""
+        cause, batch, was_ready = worker.cause_of_death(), worker.batch, worker.ready
+        worker.pipe.close()
+        if not was_ready:
+            worker.failed_starts += 1
+            if worker.failed_starts >= ATTEMPTS:
+                raise InputError(self._cannot_start(cause))
+        worker.start()
+        for lost in self.store.missing([batch] if batch else []):
+            self.deaths[lost.name] += was_ready
+            if self.deaths[lost.name] < ATTEMPTS:
+                self.queue.append(lost)
+            else:
+                reason = f"its process died {ATTEMPTS} times: {cause.reason}"
+                failure, total = self.store.note_failure(lost, reason, cause.traceback), _lane_rounds(lost)
+                self.tell(Event(worker.index, lost, total, total, failure=failure))
+
+    def _cannot_start(self, cause: Crash) -> str:
+        hint = '; what it printed is above (a script that runs sweeps needs `if __name__ == "__main__":`)'
+        reason = cause.reason.removesuffix(".") + ("" if cause.traceback else hint)
+        cure = f"Batches that have ended are safe; once this is fixed, `{self.store.resume_command}` runs the rest."
+        return f"worker processes cannot start: {reason}. {cure}" + f"\n\n{cause.traceback}" * bool(cause.traceback)
+
+
+def _attempt(batch: Batch, store: Store, index: int, tell: Listener) -> Event:
+    """Run a batch and store its rows or its failure. An OSError is raised: then nothing can be stored."""
+    total = _lane_rounds(batch)
+    tell(Event(index, batch, 0, total))
     try:
-        outcome = run_batch(batch, lambda done, total: tell(Event(place, batch, done, total)))
-    except (ValueError, TypeError, RuntimeError, MemoryError) as problem:
-        reason = f"{type(problem).__name__}: {problem}"
-        store.note_failure(batch, reason)
-        return Event(place, batch, whole, whole, failure=reason)
+        outcome = run_batch(batch, lambda done, total: tell(Event(index, batch, done, total)))
+    except OSError:
+        raise
+    except Exception as problem:
+        failure = store.note_failure(batch, name_and_message(problem), traceback.format_exc())
+        return Event(index, batch, total, total, failure=failure)
     store.write(batch, as_table(batch, outcome))
-    return Event(place, batch, whole, whole, regret=float(outcome.final_regret.mean()))
+    return Event(index, batch, total, total, regret=float(outcome.final_regret.mean()))
+
+
+def _lane_rounds(batch: Batch) -> int:
+    return len(batch.runs) * batch.rounds
+
+
+def _exit_in_words(code: int) -> str:
+    """How a process ended that could not say so itself."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    memory = ", as the system does when memory runs out: try fewer --workers" if name == "SIGKILL" else ""
+    return f"killed by {name}{memory}"

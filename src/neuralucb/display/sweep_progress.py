@@ -1,0 +1,101 @@
+"""Progress of a sweep: a bar per worker in a terminal, a line now and then elsewhere."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from neuralucb.display.progress import Pace
+from neuralucb.sweeps.engine import Job
+from neuralucb.sweeps.workers import Event
+
+__all__ = ["SweepProgress", "sweep_progress"]
+
+LINE_SECONDS = 10
+"""Without a terminal: the least time between two lines, when a batch has ended."""
+
+QUIET_SECONDS = 60
+"""And while one is running."""
+
+
+class SweepProgress:
+    """Counts what the workers of a sweep have done."""
+
+    def __init__(self, job: Job) -> None:
+        self.seconds = job.cost.of_batch
+        self.total = sum(self.seconds.values())
+        """estimated seconds of all batches"""
+        self.runs = sum(len(batch.runs) for batch in job.missing)
+        self.finished = 0
+        """runs that are stored"""
+        self._share: dict[str, float] = {}
+
+    def add(self, event: Event) -> None:
+        """Count an event."""
+        self._share[event.batch.name] = event.done / event.total
+        if event.regret is not None:
+            self.finished += len(event.batch.runs)
+
+    @property
+    def done(self) -> float:
+        """Estimated seconds of what is done: a round of one batch may take a thousand times as long as of another."""
+        return sum(share * self.seconds[name] for name, share in self._share.items())
+
+
+@contextmanager
+def sweep_progress(job: Job, console: Console) -> Iterator[Callable[[Event], None]]:
+    """Show the progress of a job; yields the listener for `run_sweep`."""
+    progress = SweepProgress(job)
+    if console.is_terminal:
+        with _bars(progress, console) as listener:
+            yield listener
+    else:
+        yield _lines(progress, console)
+
+
+@contextmanager
+def _bars(progress: SweepProgress, console: Console) -> Iterator[Callable[[Event], None]]:
+    columns: tuple[Any, ...] = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[words]}", markup=False),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as bars:
+        pace = Pace()
+        overall = bars.add_task("runs", total=progress.runs, words="compiling")
+        workers: dict[int, Any] = {}
+
+        def listener(event: Event) -> None:
+            progress.add(event)
+            if event.worker not in workers:
+                workers[event.worker] = bars.add_task("", total=None, words="")
+            title = f"{event.batch.algorithm} {event.batch.problem}"
+            words = f"regret {event.regret:.0f}" if event.regret is not None else ""
+            if event.failure is not None:
+                words = event.failure.reason
+            bars.update(workers[event.worker], description=title, completed=event.done, total=event.total, words=words)
+            left = pace.left(progress.done, progress.total) if progress.done else "compiling"
+            bars.update(overall, completed=progress.finished, words=left)
+
+        yield listener
+
+
+def _lines(progress: SweepProgress, console: Console) -> Callable[[Event], None]:
+    pace, last = Pace(), [0.0]
+
+    def listener(event: Event) -> None:
+        progress.add(event)
+        since = time.monotonic() - last[0]
+        if since >= (LINE_SECONDS if event.regret is not None else QUIET_SECONDS):
+            last[0] = time.monotonic()
+            left = pace.left(progress.done, progress.total)
+            how = f"mean regret {event.regret:.0f}" if event.regret is not None else f"{event.done / event.total:.0%}"
+            what = f"{event.batch.algorithm} on {event.batch.problem}, {how}"
+            console.print(f"{progress.finished} of {progress.runs} runs, {left}; {what}", soft_wrap=True)
+
+    return listener

@@ -1,0 +1,189 @@
+"""What a report says about a store, as plain data: facts, best settings, regret curves and sensitivities."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neuralucb.sweeps.selection import Contest, Estimate, band, contests, difference, read_grids
+from neuralucb.sweeps.spec import Sweep
+from neuralucb.sweeps.store import Failure, Store
+
+__all__ = ["LEADER", "Best", "MeanRegret", "Report", "Sensitivity", "read_report"]
+
+LEADER = "neural-ucb"
+"""The algorithm that the others are compared with."""
+
+
+class Best(NamedTuple):
+    """The best setting of one algorithm on one problem; one row of the table."""
+
+    problem: str
+    algorithm: str
+    regret: Estimate
+    """of the setting with the lowest mean on all seeds"""
+    worst: float
+    """its worst seed"""
+    held_out: Estimate
+    """of the setting chosen on every other seed, on the remaining seeds"""
+    minus_leader: Estimate | None
+    """paired by seed; None for the leader itself, and without one"""
+    setting: dict[str, Any]
+    """the swept settings that won on all seeds"""
+    settings: int
+    """number of settings in the grid"""
+    diverged: int
+    runs: int
+    missing: int
+
+
+class MeanRegret(NamedTuple):
+    """Regret curves of one algorithm at its best setting on one problem."""
+
+    algorithm: str
+    problem: str
+    rounds: np.ndarray
+    regret: np.ndarray
+    """[seeds, points] cumulative regret after these rounds"""
+    band: tuple[np.ndarray, np.ndarray] | None
+    """the interval of the mean at each point; None with one seed"""
+    diverged: int
+    """number of seeds that diverged"""
+
+
+class Sensitivity(NamedTuple):
+    """How the regret of an algorithm depends on one swept setting."""
+
+    algorithm: str
+    setting: str
+    values: list[Any]
+    ratios: dict[str, list[float]]
+    """by problem: lowest mean regret at each value over the lowest of all; NaN where runs are missing"""
+
+
+class Report(NamedTuple):
+    """Everything a report says."""
+
+    sweep: Sweep
+    runs: int
+    """number of runs that are stored"""
+    facts: dict[str, str]
+    """what computed them, and how long it took"""
+    best: list[Best]
+    curves: list[MeanRegret]
+    sensitivities: list[Sensitivity]
+    failures: list[Failure]
+    resume_command: str
+
+
+def read_report(store: Store) -> Report:
+    """Read a store, complete or not.
+
+    Args:
+        store: The folder of a sweep.
+
+    Returns:
+        The report as plain data; `neuralucb.display.sweep_report.write_report` makes figures and a page of it.
+
+    Raises:
+        InputError: A file of the store is damaged; the message names it and the cure.
+
+    Example:
+        >>> read_report(Store("mine")).best[0].regret.mean  # doctest: +SKIP
+    """
+    grids = read_grids(store)
+    decided = contests(grids)
+    return Report(
+        sweep=store.sweep(),
+        runs=int(sum((~np.isnan(grid.regret)).sum() for grid in grids)),
+        facts=_facts(store),
+        best=_best(decided),
+        curves=[_curve(store, contest) for contest in decided],
+        sensitivities=_sensitivities(decided),
+        failures=store.failures(),
+        resume_command=store.resume_command,
+    )
+
+
+def _best(decided: Sequence[Contest]) -> list[Best]:
+    leaders = {contest.grid.problem: contest for contest in decided if contest.grid.algorithm == LEADER}
+    rows = []
+    for contest in decided:
+        grid, leader = contest.grid, leaders.get(contest.grid.problem)
+        rows.append(
+            Best(
+                problem=grid.problem,
+                algorithm=grid.algorithm,
+                regret=contest.estimate,
+                worst=contest.worst,
+                held_out=contest.held_out,
+                minus_leader=None if leader is None or leader is contest else difference(contest, leader),
+                setting=grid.settings[contest.best],
+                settings=len(grid.settings),
+                diverged=int(grid.diverged.sum()),
+                runs=grid.regret.size,
+                missing=contest.missing,
+            )
+        )
+    return rows
+
+
+def _curve(store: Store, contest: Contest) -> MeanRegret:
+    """The curves of the best setting; no others are read."""
+    grid = contest.grid
+    swept = json.dumps(grid.settings[contest.best])
+    table = store.read(
+        ["seed", "curve", "curve_every"], algorithm=grid.algorithm, problem=grid.problem, swept=swept
+    ).sort_by("seed")
+    curves = table["curve"].combine_chunks().flatten().to_numpy().reshape(len(table), -1).astype(np.float64)
+    every = table["curve_every"][0].as_py()
+    rounds = np.minimum(every * np.arange(1, curves.shape[1] + 1), grid.rounds)
+    diverged = int(grid.diverged[contest.best].sum())
+    return MeanRegret(grid.algorithm, grid.problem, rounds, curves, band(curves), diverged)
+
+
+def _sensitivities(decided: Sequence[Contest]) -> list[Sensitivity]:
+    """One for each algorithm and each of its settings with more than one value."""
+    found = []
+    for algorithm in dict.fromkeys(contest.grid.algorithm for contest in decided):
+        same = [contest for contest in decided if contest.grid.algorithm == algorithm]
+        for name, values in _swept_values(same).items():
+            if len(values) > 1:
+                ratios = {contest.grid.problem: _ratios(contest, name, values) for contest in same}
+                found.append(Sensitivity(algorithm, name, values, ratios))
+    return found
+
+
+def _ratios(contest: Contest, name: str, values: Sequence[Any]) -> list[float]:
+    """At each value of a setting, the lowest mean regret over the lowest of all, the other settings at their best."""
+    lowest = dict.fromkeys(values, np.nan)
+    for setting, mean in zip(contest.grid.settings, contest.grid.regret.mean(axis=1), strict=True):
+        if name in setting:
+            lowest[setting[name]] = np.fmin(lowest[setting[name]], mean)  # ignores NaN, the mean with missing runs
+    best = contest.estimate.mean
+    return [float(value / best) if best else np.nan for value in lowest.values()]
+
+
+def _swept_values(decided: Sequence[Contest]) -> dict[str, list[Any]]:
+    """The values of each swept setting, sorted."""
+    found: dict[str, set[Any]] = {}
+    for contest in decided:
+        for setting in contest.grid.settings:
+            for name, value in setting.items():
+                found.setdefault(name, set()).add(value)
+    return {name: sorted(values, key=lambda value: (str(type(value)), value)) for name, values in found.items()}
+
+
+def _facts(store: Store) -> dict[str, str]:
+    table = store.read(["seconds", "compile_seconds", "device", "version", "jax", "commit", "batch"])
+    seconds = table["seconds"].to_numpy().sum()
+    compiling = dict(zip(table["batch"].to_pylist(), table["compile_seconds"].to_pylist(), strict=True))
+    device, version, jax, commit = (
+        ", ".join(word for word in sorted(set(table[name].to_pylist())) if word) or "–"
+        for name in ("device", "version", "jax", "commit")
+    )
+    return {
+        "computing": f"{seconds:.0f} s, and {sum(compiling.values()):.0f} s of compiling, over all workers",
+        "device": device, "neuralucb": version, "commit": commit, "jax": jax,
+    }  # fmt: skip

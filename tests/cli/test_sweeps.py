@@ -1,0 +1,64 @@
+"""The commands about sweeps."""
+
+import pytest
+
+from neuralucb.sweeps import engine, workers
+from neuralucb.sweeps.workers import run_here
+
+from ..sweeps.helpers import TINY, with_data
+
+
+def test_ctrl_c_says_how_to_go_on(command, monkeypatch, tmp_path):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    (tmp_path / "tiny.toml").write_text(TINY)
+    monkeypatch.setattr(engine, "run_sweep", stopped)
+    code, _, err = command("sweep", "tiny.toml", "--out", "my out", "--workers", "1")
+    assert code == 130
+    assert "stopped; every batch that has ended is safe, and `neuralucb resume 'my out'` runs the rest." in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sweep", "tiny.toml", "--out", "x" * 300], "cannot be used: File name too long"),
+        (["sweep", "tiny.toml", "--address", "head:6379"], "--address goes with --engine ray, got 'head:6379'"),
+        (
+            ["sweep", "tiny.toml", "--engine", "ray", "--address", "127.0.0.1:1"],
+            "--address 127.0.0.1:1 does not answer",
+        ),
+    ],
+)
+def test_what_a_sweep_cannot_use_is_told(command, tmp_path, arguments, message):
+    (tmp_path / "tiny.toml").write_text(TINY)
+    code, _, err = command(*arguments)
+    assert code == 2
+    assert message in " ".join(err.split())
+
+
+def test_table_1_is_written_where_it_is_asked_for_and_one_damaged_set_spares_the_others(command, monkeypatch, tmp_path):
+    with_data(tmp_path / "data", monkeypatch, 1)
+    (tmp_path / "data" / "covertype.npz").write_bytes(b"junk")
+    code, _, err = command("reproduce", "table1", "--out", "here")
+    table = (tmp_path / "here" / "table1.md").read_text()
+    assert code == 0
+    assert "covertype.npz" in err
+    assert "| covertype | damaged |" in table
+    assert "| shuttle | 3 | 2 | 40 | 8, 7, 58000 |" in table
+
+
+def test_a_failure_is_printed_with_the_end_of_its_traceback_once(command, monkeypatch, tmp_path):
+    def fails(batch, progress=None):
+        raise KeyError("no luck [today]")
+
+    (tmp_path / "tiny.toml").write_text(TINY)
+    monkeypatch.setattr(workers, "run_batch", fails)
+    monkeypatch.setattr(engine, "run_in_processes", lambda *arguments, workers: run_here(*arguments))
+    code, _, err = command("sweep", "tiny.toml", "--out", "out", "--workers", "1")
+    assert code == 1
+    assert err.count("failed: ") == 4
+    assert "failed: uniform on h3, 3 runs: KeyError: 'no luck [today]'" in err
+    assert err.count('raise KeyError("no luck [today]")') == 1
+    assert err.count("whole traceback: out/failures/lin-ucb-h1-") == 1
+    assert (tmp_path / "out" / "report.html").exists()

@@ -1,0 +1,19 @@
+"""A finished sweep, run once for all tests that only look at its store."""
+
+import shutil
+
+import pytest
+
+from .helpers import run_tiny
+
+
+@pytest.fixture(scope="session")
+def finished_once(tmp_path_factory):
+    return run_tiny(tmp_path_factory.mktemp("finished") / "out").folder
+
+
+@pytest.fixture
+def finished(finished_once, tmp_path):
+    """A copy of the finished sweep `tiny`, in a folder that may be written to."""
+    shutil.copytree(finished_once, tmp_path / "out")
+    return tmp_path / "out"

@@ -1,0 +1,62 @@
+"""The best setting of a grid, and its interval."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from neuralucb.display.sweep_page import sweep_page
+from neuralucb.display.sweep_report import best_table
+from neuralucb.sweeps import selection
+from neuralucb.sweeps.report import read_report
+from neuralucb.sweeps.selection import band, bootstrap, contests, difference, read_grids
+from neuralucb.sweeps.store import SCHEMA
+
+from .helpers import stored
+
+
+def test_the_best_setting_both_ways_and_paired_differences(tmp_path):
+    # on all seeds 1.0 wins, on seeds 0 and 2 it is 0.1
+    grids = {"lin-ucb": {0.1: [1, 9, 1, 9], 1.0: [4, 2, 4, 2]}, "uniform": {None: [14, 12, 14, 12]}}
+    ours, theirs = contests(read_grids(stored(tmp_path, grids, 4)))
+    assert ours.grid.settings[ours.best] == {"exploration": 1.0}
+    assert ours.estimate.mean == 3
+    assert ours.worst == 4
+    assert ours.grid.settings[ours.chosen] == {"exploration": 0.1}
+    assert ours.held_out.mean == 9
+    paired = difference(theirs, ours)
+    assert (paired.mean, paired.low, paired.high) == (10, 10, 10)  # paired: the seeds' own spread is gone
+
+
+def test_intervals_are_the_same_however_much_is_drawn_at_a_time(monkeypatch):
+    curves = np.random.default_rng(1).random((7, 5)).cumsum(axis=1)
+    at_once = bootstrap(curves[:, -1]), band(curves)
+    monkeypatch.setattr(selection, "DRAWN", 70)
+    assert bootstrap(curves[:, -1]) == at_once[0]
+    np.testing.assert_allclose(band(curves), at_once[1], rtol=1e-12)
+    draws = np.random.default_rng(0).integers(0, 7, (selection.BAND_RESAMPLES, 7))
+    np.testing.assert_allclose(band(curves), np.quantile(curves[draws].mean(axis=1), [0.025, 0.975], axis=0))
+
+
+def test_the_bootstrap_covers_the_mean_about_as_often_as_it_says():
+    generator = np.random.default_rng(3)
+    hits = [low <= 5 <= high for _, low, high in (bootstrap(generator.normal(5, 2, 30)) for _ in range(300))]
+    assert 0.88 < np.mean(hits) < 0.98
+    narrow = [low <= 6 <= high for _, low, high in (bootstrap(generator.normal(5, 2, 30)) for _ in range(300))]
+    assert np.mean(narrow) < 0.6  # a wrong mean must not be covered as often
+
+
+@pytest.mark.parametrize(
+    ("cheap", "kept_above", "missing", "there"),
+    [([1, 1], 1, 0, "2 of 4"), ([0, 1], 0, 1, "3 of 4")],  # the cheaper setting is lost, or one seed of it
+)
+def test_a_setting_with_missing_runs_cannot_win(tmp_path, cheap, kept_above, missing, there):
+    store = stored(tmp_path, {"lin-ucb": {0.1: cheap, 1.0: [4, 2]}}, 2)
+    table = store.read(SCHEMA.names)
+    (path,) = (tmp_path / "runs").iterdir()
+    parquet.write_table(table.filter(pa.compute.greater(table["final_regret"], kept_above)), path)
+    (contest,) = contests(read_grids(store))
+    assert contest.missing == missing  # a setting without any run is not known here, but counted on the page
+    assert contest.grid.settings[contest.best] == {"exploration": 1.0}
+    report = read_report(store)
+    assert there in sweep_page(report, best_table(report.best), [])
