@@ -27,14 +27,11 @@ __all__ = [
 Bad: TypeAlias = Callable[[int, str], None]
 """line or row of the file, what is wrong with it; raises, or counts and goes on"""
 
-
 TOLERANCE = 1e-3
 """How far probabilities may be from adding to 1, and from the logged one: tools round them."""
 
-
 LARGEST = float(np.finfo(np.float32).max)
 """Networks compute in float32."""
-
 
 MOST_ARMS = 1 << 16
 """Arms in a log: larger numbers are identifiers, and a policy would make room for every number below them."""
@@ -94,26 +91,6 @@ class Dense(NamedTuple):
     """[n, K] bool"""
 
 
-def spans(chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
-    """Where each decision's arms begin [n], and whose each arm is [N]."""
-    begins = np.cumsum(chunk.counts) - chunk.counts
-    return begins, np.repeat(np.arange(len(chunk.counts)), chunk.counts)
-
-
-def take(chunk: Chunk, keep: np.ndarray) -> Chunk:
-    """The decisions marked, the others left out."""
-    if keep.all():
-        return chunk
-    of_arm = np.repeat(keep, chunk.counts)
-    by_arm = {"arms", "own", "probabilities", "expected"}
-    rows: dict[str, Any] = {
-        name: None if value is None else value[of_arm if name in by_arm else keep]
-        for name, value in chunk._asdict().items()
-        if name != "names"
-    }
-    return chunk._replace(**rows)
-
-
 def clean(chunk: Chunk, bad: Bad) -> Chunk:
     """The decisions that can be used; each other one goes to `bad` with its line and the first reason."""
     keep = np.ones(len(chunk.line), dtype=bool)
@@ -162,27 +139,6 @@ def faults(chunk: Chunk) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
         yield from _probability_faults(chunk, owner)
 
 
-def _some_are_nan(name: str, row: int) -> str:
-    return f"some {name} are NaN; give all of a decision, or none"
-
-
-def _probability_faults(chunk: Chunk, owner: np.ndarray) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
-    assert chunk.probabilities is not None
-    p, count = chunk.probabilities, len(chunk.counts)
-    given = ~_any(owner, np.isnan(p), count)
-    yield _any(owner, (p < 0) | (p > 1), count), lambda row: "a probability is below 0 or above 1"
-    sums = np.bincount(owner, p, minlength=count)
-    yield given & ~(np.abs(sums - 1) <= TOLERANCE), lambda row: f"probabilities must add to 1, got {sums[row]:g}"
-    mine = chunk.arms == chunk.arm[owner]
-    of_chosen = np.full(count, np.nan)
-    of_chosen[owner[mine]] = p[mine]
-    far = np.abs(of_chosen - chunk.propensity) > TOLERANCE
-    yield (
-        given & far,
-        lambda row: f"the propensity {chunk.propensity[row]:g} is not the arm's probability {of_chosen[row]:g}",
-    )
-
-
 def dense(chunk: Chunk, names: Names, *, arms: int) -> Dense:
     """The decisions with `arms` places for arms, and features in the columns of `names`."""
     n = len(chunk.counts)
@@ -204,6 +160,26 @@ def dense(chunk: Chunk, names: Names, *, arms: int) -> Dense:
     return Dense(shared, own, available)
 
 
+def take(chunk: Chunk, keep: np.ndarray) -> Chunk:
+    """The decisions marked, the others left out."""
+    if keep.all():
+        return chunk
+    of_arm = np.repeat(keep, chunk.counts)
+    by_arm = {"arms", "own", "probabilities", "expected"}
+    rows: dict[str, Any] = {
+        name: None if value is None else value[of_arm if name in by_arm else keep]
+        for name, value in chunk._asdict().items()
+        if name != "names"
+    }
+    return chunk._replace(**rows)
+
+
+def spans(chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
+    """Where each decision's arms begin [n], and whose each arm is [N]."""
+    begins = np.cumsum(chunk.counts) - chunk.counts
+    return begins, np.repeat(np.arange(len(chunk.counts)), chunk.counts)
+
+
 def whole(values: np.ndarray, dtype: type[np.signedinteger] = np.int32) -> tuple[np.ndarray, np.ndarray]:
     """The values as whole numbers of a type, and which it cannot hold (fractions, NaN, too large): these become 0."""
     limits = np.iinfo(dtype)
@@ -223,6 +199,27 @@ def unnamed(shared: int, own: int) -> Names:
 def blank_times(count: int) -> np.ndarray:
     """Times that are not known."""
     return np.full(count, np.datetime64("NaT"), dtype="datetime64[us]")
+
+
+def _some_are_nan(name: str, row: int) -> str:
+    return f"some {name} are NaN; give all of a decision, or none"
+
+
+def _probability_faults(chunk: Chunk, owner: np.ndarray) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
+    assert chunk.probabilities is not None
+    p, count = chunk.probabilities, len(chunk.counts)
+    given = ~_any(owner, np.isnan(p), count)
+    yield _any(owner, (p < 0) | (p > 1), count), lambda row: "a probability is below 0 or above 1"
+    sums = np.bincount(owner, p, minlength=count)
+    yield given & ~(np.abs(sums - 1) <= TOLERANCE), lambda row: f"probabilities must add to 1, got {sums[row]:g}"
+    mine = chunk.arms == chunk.arm[owner]
+    of_chosen = np.full(count, np.nan)
+    of_chosen[owner[mine]] = p[mine]
+    far = np.abs(of_chosen - chunk.propensity) > TOLERANCE
+    yield (
+        given & far,
+        lambda row: f"the propensity {chunk.propensity[row]:g} is not the arm's probability {of_chosen[row]:g}",
+    )
 
 
 def _any(owner: np.ndarray, wrong: np.ndarray, count: int) -> np.ndarray:

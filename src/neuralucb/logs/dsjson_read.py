@@ -20,45 +20,19 @@ __all__ = ["ARM", "EventError", "Events", "numbers_alike", "numbers_of", "read_d
 ARM = "arm"
 """The namespace in which an action has the number of its arm."""
 
-
-def numbers_of(actions: list[dict[str, Any]]) -> list[int] | None:
-    """The arms, if each action is only numbered; None if one is not. Keys that begin with _ say nothing, as in VW."""
-    texts = []
-    for action in actions:
-        inner = action.get(ARM)
-        if type(inner) is not dict or len(inner) != 1 or "_text" in action:
-            return None
-        ((text, value),) = inner.items()
-        if value != 1 or not (text.isascii() and text.isdecimal()):
-            return None
-        if any(key != ARM and key[0:1] != "_" for key in action):
-            return None
-        texts.append(text)
-    for text in texts:
-        if len(text) > len(str(MOST_ARMS)) or int(text) >= MOST_ARMS:
-            raise InputError(f"arm {text:.20} is not in 0 to {MOST_ARMS - 1}; number arms from 0")
-    return list(map(int, texts))
-
-
-def numbers_alike(actions: list[dict[str, Any]]) -> list[int] | None:
-    """The same for many actions at once, if there is nothing else in any of them."""
-    inner = [action[ARM] for action in actions]
-    texts = list(chain.from_iterable(inner))
-    joined = "".join(texts)
-    if (
-        len(texts) != len(actions)
-        or set(map(len, actions)) != {1}
-        or set(map(len, inner)) != {1}
-        or set(chain.from_iterable(map(dict.values, inner))) != {1}
-        or not (joined.isascii() and joined.isdecimal())
-        or max(map(len, texts)) > len(str(MOST_ARMS))
-    ):
-        return None
-    numbers = list(map(int, texts))
-    return numbers if max(numbers) < MOST_ARMS else None
-
-
 LABEL = ("_label_cost", "_label_probability", "_label_Action", "_labelIndex")
+
+BATCH, GROUP = 4096, 24
+"""Decisions in a chunk, and lines that are read at once while they are all alike.
+
+A group's objects should stay in the cache, and below the number at which Python looks for cycles among them.
+"""
+
+BUFFER = 1 << 20
+"""Bytes read from the disk at once."""
+
+NUMBERS = 1 << 21
+"""Features in a chunk, about: with many columns or arms it has fewer decisions."""
 
 
 class EventError(ValueError):
@@ -94,7 +68,7 @@ class Events:
         mark = self._mark()
         try:
             if event.get("_skipLearn") is not True:
-                self._add(line, event)
+                self.append(line, event)
                 if self._mark()[-1] != mark[-1]:
                     _check_alone(line, event)  # what cannot be used must not decide what columns there are
             return
@@ -109,7 +83,8 @@ class Events:
         self._back(mark)
         raise EventError(reason)
 
-    def _add(self, line: int, event: dict[str, Any]) -> None:
+    def append(self, line: int, event: dict[str, Any]) -> None:
+        """One event, unguarded: where it raises, part of it may have been added."""
         context, ranking, given = event["c"], event["a"], event.get("p")
         actions = context["_multi"]
         count = len(actions)
@@ -259,6 +234,62 @@ class Events:
         return take(chunk, keep)
 
 
+def read_dsjson(path: Path, bad: Bad) -> Iterator[Chunk]:
+    """The decisions of a file, as its features are found; events with _skipLearn are left out, as VW does."""
+    loads = _parser(path)
+    batch = Events()
+    try:
+        file = path.open("rb", BUFFER)
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {problem.strerror}.") from None
+    with file:
+        number = 0
+        while lines := list(islice(file, GROUP)):
+            _add(batch, loads, number, lines, bad)
+            number += len(lines)
+            if len(batch.events) >= BATCH or batch.size >= NUMBERS:
+                yield clean(batch.chunk(bad), bad)
+    if batch.events:
+        yield clean(batch.chunk(bad), bad)
+
+
+def numbers_of(actions: list[dict[str, Any]]) -> list[int] | None:
+    """The arms, if each action is only numbered; None if one is not. Keys that begin with _ say nothing, as in VW."""
+    texts = []
+    for action in actions:
+        inner = action.get(ARM)
+        if type(inner) is not dict or len(inner) != 1 or "_text" in action:
+            return None
+        ((text, value),) = inner.items()
+        if value != 1 or not (text.isascii() and text.isdecimal()):
+            return None
+        if any(key != ARM and key[0:1] != "_" for key in action):
+            return None
+        texts.append(text)
+    for text in texts:
+        if len(text) > len(str(MOST_ARMS)) or int(text) >= MOST_ARMS:
+            raise InputError(f"arm {text:.20} is not in 0 to {MOST_ARMS - 1}; number arms from 0")
+    return list(map(int, texts))
+
+
+def numbers_alike(actions: list[dict[str, Any]]) -> list[int] | None:
+    """The same for many actions at once, if there is nothing else in any of them."""
+    inner = [action[ARM] for action in actions]
+    texts = list(chain.from_iterable(inner))
+    joined = "".join(texts)
+    if (
+        len(texts) != len(actions)
+        or set(map(len, actions)) != {1}
+        or set(map(len, inner)) != {1}
+        or set(chain.from_iterable(map(dict.values, inner))) != {1}
+        or not (joined.isascii() and joined.isdecimal())
+        or max(map(len, texts)) > len(str(MOST_ARMS))
+    ):
+        return None
+    numbers = list(map(int, texts))
+    return numbers if max(numbers) < MOST_ARMS else None
+
+
 def _check_alone(line: int, event: dict[str, Any]) -> None:
     """Raise EventError with the reason, if this event cannot be used."""
     alone, reasons = Events(), list[str]()
@@ -266,7 +297,7 @@ def _check_alone(line: int, event: dict[str, Any]) -> None:
     def note(line: int, reason: str) -> None:
         reasons.append(reason)
 
-    alone._add(line, event)
+    alone.append(line, event)
     clean(alone.chunk(note), note)
     if reasons:
         raise EventError(reasons[0])
@@ -334,40 +365,6 @@ def _time(value: Any) -> Any:
         return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo is not None else moment
     except (TypeError, ValueError, OverflowError):
         return np.datetime64("NaT")
-
-
-BATCH, GROUP = 4096, 24
-"""Decisions in a chunk, and lines that are read at once while they are all alike.
-
-A group's objects should stay in the cache, and below the number at which Python looks for cycles among them.
-"""
-
-
-BUFFER = 1 << 20
-"""Bytes read from the disk at once."""
-
-
-NUMBERS = 1 << 21
-"""Features in a chunk, about: with many columns or arms it has fewer decisions."""
-
-
-def read_dsjson(path: Path, bad: Bad) -> Iterator[Chunk]:
-    """The decisions of a file, as its features are found; events with _skipLearn are left out, as VW does."""
-    loads = _parser(path)
-    batch = Events()
-    try:
-        file = path.open("rb", BUFFER)
-    except OSError as problem:
-        raise InputError(f"{path} cannot be read: {problem.strerror}.") from None
-    with file:
-        number = 0
-        while lines := list(islice(file, GROUP)):
-            _add(batch, loads, number, lines, bad)
-            number += len(lines)
-            if len(batch.events) >= BATCH or batch.size >= NUMBERS:
-                yield clean(batch.chunk(bad), bad)
-    if batch.events:
-        yield clean(batch.chunk(bad), bad)
 
 
 def _add(batch: Events, loads: Any, before: int, lines: list[bytes], bad: Bad) -> None:

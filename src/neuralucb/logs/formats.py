@@ -25,7 +25,6 @@ class _Format(NamedTuple):
 
 _DSJSON = _Format(read_dsjson, write_dsjson, "line")
 
-
 FORMATS = {
     ".parquet": _Format(read_parquet, write_parquet, "row"),
     ".dsjson": _DSJSON,
@@ -66,10 +65,21 @@ class Skipped:
             self.first.append((line, reason))
 
 
-def read_chunks(path: Path, bad: Bad | None = None) -> Iterator[Chunk]:
-    """One pass over a log, features as they are found; a decision that cannot be used raises, or goes to `bad`."""
-    form = _format(path)
-    return form.read(path, bad or _refuse(path, form.unit))
+class _Once:
+    """A `bad` that is told of every line once, however many passes are made and however far they go."""
+
+    def __init__(self, bad: Bad) -> None:
+        self.bad = bad
+        self.told = self.highest = 0
+
+    def __call__(self, line: int, reason: str) -> None:
+        if line > self.told:
+            self.highest = max(self.highest, line)
+            self.bad(line, reason)
+
+    def finish_chunk(self) -> None:
+        """Lines come in any order within a chunk, but never after those of a later one."""
+        self.told = self.highest
 
 
 def open_log(path: Path, bad: Bad | None = None) -> Log:
@@ -87,6 +97,12 @@ def open_log(path: Path, bad: Bad | None = None) -> Log:
     return Log(path, names, arms, decisions, lambda: _read_once(path, once))
 
 
+def read_chunks(path: Path, bad: Bad | None = None) -> Iterator[Chunk]:
+    """One pass over a log, features as they are found; a decision that cannot be used raises, or goes to `bad`."""
+    form = _format(path)
+    return form.read(path, bad or _refuse(path, form.unit))
+
+
 def write_log(path: Path, chunks: Iterable[Chunk]) -> int:
     """Write the decisions, whole or not at all, in the format of the file's ending; returns how many.
 
@@ -98,6 +114,14 @@ def write_log(path: Path, chunks: Iterable[Chunk]) -> int:
 
     checked = (clean(chunk, refuse) for chunk in chunks)
     return _write(path, _some(checked, f"there is no decision to write to {path}."))
+
+
+def convert(source: Path, target: Path, bad: Bad | None = None) -> int:
+    """The log in another format; returns how many decisions. Memory does not grow with the log, but for .npz."""
+    _format(target)
+    if source.resolve() == target.resolve():
+        raise InputError(f"{source} cannot be converted into itself; name another file.")
+    return _write(target, _some(read_chunks(source, bad), f"{source} has no decision that can be used."))
 
 
 def _write(path: Path, chunks: Iterable[Chunk]) -> int:
@@ -112,31 +136,6 @@ def _write(path: Path, chunks: Iterable[Chunk]) -> int:
     except OSError as problem:
         raise InputError(f"{path} cannot be written ({problem.strerror}); name another file.") from None
     return count
-
-
-def convert(source: Path, target: Path, bad: Bad | None = None) -> int:
-    """The log in another format; returns how many decisions. Memory does not grow with the log, but for .npz."""
-    _format(target)
-    if source.resolve() == target.resolve():
-        raise InputError(f"{source} cannot be converted into itself; name another file.")
-    return _write(target, _some(read_chunks(source, bad), f"{source} has no decision that can be used."))
-
-
-class _Once:
-    """A `bad` that is told of every line once, however many passes are made and however far they go."""
-
-    def __init__(self, bad: Bad) -> None:
-        self.bad = bad
-        self.told = self.highest = 0
-
-    def __call__(self, line: int, reason: str) -> None:
-        if line > self.told:
-            self.highest = max(self.highest, line)
-            self.bad(line, reason)
-
-    def finish_chunk(self) -> None:
-        """Lines come in any order within a chunk, but never after those of a later one."""
-        self.told = self.highest
 
 
 def _read_once(path: Path, once: _Once | None) -> Iterator[Chunk]:

@@ -1,4 +1,4 @@
-"""Logs as Parquet, written: our own schema, documented in docs/logs.md, with names of features in the metadata."""
+"""Logs as Parquet: our own schema, documented in docs/logs.md, with the names of features in the metadata."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +15,55 @@ __all__ = ["META", "VERSION", "parquet_facts", "read_parquet", "write_parquet"]
 
 META, VERSION = b"neuralucb.log", 1
 """The key of the metadata, and the version of the schema in it."""
+
+BATCH = 8192
+"""Decisions read at a time."""
+
+REQUIRED = ("arm", "reward", "propensity")
+
+LISTS = ("shared", "arms", "own", "probabilities", "expected")
+
+NUMBERS = (*REQUIRED, *LISTS, "weight", "position")
+
+
+class _Marks:
+    """Rows that cannot be used, each reported once."""
+
+    def __init__(self, line: np.ndarray, bad: Bad) -> None:
+        self.line, self.bad = line, bad
+        self.wrong = np.zeros(len(line), dtype=bool)
+
+    def __call__(self, rows: np.ndarray, reason: Callable[[int], str]) -> None:
+        for row in np.flatnonzero(rows & ~self.wrong):
+            self.bad(int(self.line[row]), reason(int(row)))
+        self.wrong |= rows
+
+
+def read_parquet(path: Path, bad: Bad) -> Iterator[Chunk]:
+    """The decisions of a file in our schema."""
+    from pyarrow import ArrowException
+
+    file = _open(path)
+    names, _ = _facts(file, path)
+    first = 1
+    groups = range(file.num_row_groups)  # one at a time: asked for all at once, Arrow reads ahead without a bound
+    batches = chain.from_iterable(file.iter_batches(BATCH, row_groups=[group]) for group in groups)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (ArrowException, OSError):
+            raise InputError(f"{path} is damaged after row {first - 1}; make it again from its source.") from None
+        if batch is None:
+            return
+        yield clean(_chunk(batch, names, first, bad), bad)
+        first += len(batch)
+
+
+def parquet_facts(path: Path) -> tuple[Names, int, int]:
+    """Names of the features, arms and decisions, without reading the decisions."""
+    file = _open(path)
+    names, arms = _facts(file, path)
+    return names, arms, file.metadata.num_rows
 
 
 def write_parquet(path: Path, chunks: Iterable[Chunk]) -> int:
@@ -44,141 +93,67 @@ def write_parquet(path: Path, chunks: Iterable[Chunk]) -> int:
     return written
 
 
-def _feature_type(chunk: Chunk) -> np.dtype[Any]:
-    """float32 or float64, wide enough for shared and own features."""
-    used = [values.dtype for values in (chunk.shared, chunk.own) if values.shape[1]]
-    return np.result_type(np.float32, *used)
-
-
-def _refuse_fractions(chunk: Chunk, schema: Any) -> None:
-    import pyarrow as pa
-
-    seen = ~np.isnan(chunk.reward)
-    odd = np.flatnonzero(seen & (chunk.reward != np.floor(chunk.reward)))
-    if odd.size and pa.types.is_integer(schema.field("reward").type):
+def _open(path: Path) -> Any:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise InputError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
+    try:
+        file = parquet.ParquetFile(path)
+    except (ArrowException, OSError):
+        absent = "Is a directory; name one file" if path.is_dir() else "No such file"
+        reason = "no Parquet, or torn" if path.is_file() else absent
+        raise InputError(f"{path} cannot be read: {reason}.") from None
+    twice = sorted({name for name in file.schema_arrow.names if file.schema_arrow.names.count(name) > 1})
+    if twice:
+        raise InputError(f"{path} has more than one column named {', '.join(twice)}; rename them.")
+    missing = [name for name in (*REQUIRED, "arms") if name not in file.schema_arrow.names]
+    if missing:
         raise InputError(
-            f"decision {chunk.line[odd[0]]} has the reward {chunk.reward[odd[0]]}, but the first had whole numbers as "
-            "int64; give rewards of one type."
+            f"{path} is no log: it has no column {', '.join(missing)}; docs/logs.md has the schema. "
+            f"It has: {', '.join(file.schema_arrow.names)}."
         )
+    from pyarrow import types
+
+    def is_number(kind: Any) -> bool:
+        return bool(types.is_floating(kind) or types.is_integer(kind))
+
+    for field in file.schema_arrow:
+        if types.is_null(field.type):
+            continue  # nothing in it: each row says what it lacks
+        if field.name == "time" and not (types.is_timestamp(field.type) or types.is_date(field.type)):
+            raise InputError(f"{path}: column time must have timestamps, got {field.type}; cast it, or leave it out.")
+        inner = field.type.value_type if hasattr(field.type, "value_type") else field.type
+        if field.name in NUMBERS and not (is_number(inner) and (inner is field.type) == (field.name not in LISTS)):
+            wanted = "lists of numbers" if field.name in LISTS else "numbers"
+            raise InputError(f"{path}: column {field.name} must have {wanted}, got {field.type}; see docs/logs.md.")
+    return file
 
 
-def _schema(features: np.dtype[Any], reward: np.dtype[Any], arm: np.dtype[Any], position: np.dtype[Any]) -> Any:
-    import pyarrow as pa
-
-    number, real = pa.from_numpy_dtype(features), pa.float64()
-    return pa.schema(
-        [
-            ("id", pa.string()),
-            ("time", pa.timestamp("us", "UTC")),
-            ("shared", pa.list_(number)),
-            ("arms", pa.list_(pa.int32())),
-            ("own", pa.list_(number)),
-            ("arm", pa.from_numpy_dtype(arm)),
-            ("reward", pa.from_numpy_dtype(reward)),
-            ("propensity", real),
-            ("weight", real),
-            ("probabilities", pa.list_(real)),
-            ("position", pa.from_numpy_dtype(position)),
-            ("expected", pa.list_(real)),
-        ]
-    )
-
-
-def _encodings() -> dict[str, Any]:
-    """Dictionaries cost more than they save on numbers that hardly repeat."""
-    return {"use_dictionary": ["arms.list.element", "arm", "reward", "weight", "position"], "write_statistics": False}
-
-
-def _arrays(chunk: Chunk, schema: Any) -> list[Any]:
-    import pyarrow as pa
-
-    n, counts = len(chunk.line), chunk.counts
-
-    def column(values: np.ndarray, name: str, missing: np.ndarray | None = None) -> Any:
-        return pa.array(values, type=schema.field(name).type, mask=missing)
-
-    def lists(values: np.ndarray, lengths: np.ndarray, name: str, missing: np.ndarray | None = None) -> Any:
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        flat = pa.array(values.reshape(-1), type=schema.field(name).type.value_type)
-        gone = None if missing is None else pa.array(missing)
-        return pa.ListArray.from_arrays(pa.array(offsets), flat, mask=gone)
-
-    def maybe(values: np.ndarray | None, name: str) -> Any:
-        if values is None:
-            return pa.nulls(n, schema.field(name).type)
-        begins = np.cumsum(counts) - counts
-        return lists(values, counts, name, np.isnan(values[begins]))
-
-    shared, own = len(chunk.names.shared), len(chunk.names.own)
-    return [
-        column(chunk.id, "id"),
-        column(chunk.time, "time"),
-        lists(chunk.shared, np.full(n, shared), "shared"),
-        lists(chunk.arms, counts, "arms"),
-        lists(chunk.own, counts * own, "own"),
-        column(chunk.arm, "arm"),
-        column(chunk.reward, "reward", np.isnan(chunk.reward)),
-        column(chunk.propensity, "propensity", np.isnan(chunk.propensity)),
-        column(chunk.weight, "weight"),
-        maybe(chunk.probabilities, "probabilities"),
-        pa.nulls(n, schema.field("position").type)
-        if chunk.position is None
-        else column(chunk.position, "position", chunk.position < 0),
-        maybe(chunk.expected, "expected"),
-    ]
-
-
-BATCH = 8192
-"""Decisions read at a time."""
-
-
-REQUIRED = ("arm", "reward", "propensity")
-
-
-LISTS = ("shared", "arms", "own", "probabilities", "expected")
-
-
-NUMBERS = (*REQUIRED, *LISTS, "weight", "position")
-
-
-def parquet_facts(path: Path) -> tuple[Names, int, int]:
-    """Names of the features, arms and decisions, without reading the decisions."""
-    file = _open(path)
-    names, arms = _facts(file, path)
-    return names, arms, file.metadata.num_rows
-
-
-def read_parquet(path: Path, bad: Bad) -> Iterator[Chunk]:
-    """The decisions of a file in our schema."""
-    from pyarrow import ArrowException
-
-    file = _open(path)
-    names, _ = _facts(file, path)
-    first = 1
-    groups = range(file.num_row_groups)  # one at a time: asked for all at once, Arrow reads ahead without a bound
-    batches = chain.from_iterable(file.iter_batches(BATCH, row_groups=[group]) for group in groups)
-    while True:
+def _facts(file: Any, path: Path) -> tuple[Names, int]:
+    """Names and arms, from the metadata; another tool's file may have none, and gets numbers for names."""
+    known = file.schema_arrow.names
+    text = (file.metadata.metadata or {}).get(META)
+    if text is not None:
         try:
-            batch = next(batches, None)
-        except (ArrowException, OSError):
-            raise InputError(f"{path} is damaged after row {first - 1}; make it again from its source.") from None
-        if batch is None:
-            return
-        yield clean(_chunk(batch, names, first, bad), bad)
-        first += len(batch)
-
-
-class _Marks:
-    """Rows that cannot be used, each reported once."""
-
-    def __init__(self, line: np.ndarray, bad: Bad) -> None:
-        self.line, self.bad = line, bad
-        self.wrong = np.zeros(len(line), dtype=bool)
-
-    def __call__(self, rows: np.ndarray, reason: Callable[[int], str]) -> None:
-        for row in np.flatnonzero(rows & ~self.wrong):
-            self.bad(int(self.line[row]), reason(int(row)))
-        self.wrong |= rows
+            facts = json.loads(text)
+            version, names = facts["version"], Names(tuple(facts["shared"]), tuple(facts["own"]))
+            arms = int(facts["arms"])
+            if not 0 <= arms <= MOST_ARMS:
+                raise ValueError
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{path} has metadata {META.decode()!r} that is not ours, or damaged.") from None
+        if version != VERSION:
+            raise InputError(f"{path} has version {version} of the schema; this release reads version {VERSION}.")
+        return names, arms
+    shared = own = arms = 0
+    for batch in file.iter_batches(BATCH, columns=[name for name in ("shared", "own", "arms") if name in known]):
+        counts = _lengths(batch, "arms")
+        shared = max(shared, int(_lengths(batch, "shared").max(initial=0)))
+        own = max(own, int((_lengths(batch, "own") // np.maximum(counts, 1)).max(initial=0)))
+        numbered, odd = whole(_values(batch, "arms"))  # a row with an odd one will be refused
+        arms = max(arms, int(numbered[~odd & (numbered < MOST_ARMS)].max(initial=-1)) + 1)
+    return unnamed(shared, own), arms
 
 
 def _chunk(batch: Any, names: Names, first: int, bad: Bad) -> Chunk:
@@ -316,64 +291,85 @@ def _optional(batch: Any, name: str, counts: np.ndarray, mark: _Marks) -> np.nda
     return full
 
 
-def _open(path: Path) -> Any:
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError:
-        raise InputError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
-    try:
-        file = parquet.ParquetFile(path)
-    except (ArrowException, OSError):
-        absent = "Is a directory; name one file" if path.is_dir() else "No such file"
-        reason = "no Parquet, or torn" if path.is_file() else absent
-        raise InputError(f"{path} cannot be read: {reason}.") from None
-    twice = sorted({name for name in file.schema_arrow.names if file.schema_arrow.names.count(name) > 1})
-    if twice:
-        raise InputError(f"{path} has more than one column named {', '.join(twice)}; rename them.")
-    missing = [name for name in (*REQUIRED, "arms") if name not in file.schema_arrow.names]
-    if missing:
+def _feature_type(chunk: Chunk) -> np.dtype[Any]:
+    """float32 or float64, wide enough for shared and own features."""
+    used = [values.dtype for values in (chunk.shared, chunk.own) if values.shape[1]]
+    return np.result_type(np.float32, *used)
+
+
+def _refuse_fractions(chunk: Chunk, schema: Any) -> None:
+    import pyarrow as pa
+
+    seen = ~np.isnan(chunk.reward)
+    odd = np.flatnonzero(seen & (chunk.reward != np.floor(chunk.reward)))
+    if odd.size and pa.types.is_integer(schema.field("reward").type):
         raise InputError(
-            f"{path} is no log: it has no column {', '.join(missing)}; docs/logs.md has the schema. "
-            f"It has: {', '.join(file.schema_arrow.names)}."
+            f"decision {chunk.line[odd[0]]} has the reward {chunk.reward[odd[0]]}, but the first had whole numbers as "
+            "int64; give rewards of one type."
         )
-    from pyarrow import types
-
-    def is_number(kind: Any) -> bool:
-        return bool(types.is_floating(kind) or types.is_integer(kind))
-
-    for field in file.schema_arrow:
-        if types.is_null(field.type):
-            continue  # nothing in it: each row says what it lacks
-        if field.name == "time" and not (types.is_timestamp(field.type) or types.is_date(field.type)):
-            raise InputError(f"{path}: column time must have timestamps, got {field.type}; cast it, or leave it out.")
-        inner = field.type.value_type if hasattr(field.type, "value_type") else field.type
-        if field.name in NUMBERS and not (is_number(inner) and (inner is field.type) == (field.name not in LISTS)):
-            wanted = "lists of numbers" if field.name in LISTS else "numbers"
-            raise InputError(f"{path}: column {field.name} must have {wanted}, got {field.type}; see docs/logs.md.")
-    return file
 
 
-def _facts(file: Any, path: Path) -> tuple[Names, int]:
-    """Names and arms, from the metadata; another tool's file may have none, and gets numbers for names."""
-    known = file.schema_arrow.names
-    text = (file.metadata.metadata or {}).get(META)
-    if text is not None:
-        try:
-            facts = json.loads(text)
-            version, names = facts["version"], Names(tuple(facts["shared"]), tuple(facts["own"]))
-            arms = int(facts["arms"])
-            if not 0 <= arms <= MOST_ARMS:
-                raise ValueError
-        except (ValueError, KeyError, TypeError):
-            raise InputError(f"{path} has metadata {META.decode()!r} that is not ours, or damaged.") from None
-        if version != VERSION:
-            raise InputError(f"{path} has version {version} of the schema; this release reads version {VERSION}.")
-        return names, arms
-    shared = own = arms = 0
-    for batch in file.iter_batches(BATCH, columns=[name for name in ("shared", "own", "arms") if name in known]):
-        counts = _lengths(batch, "arms")
-        shared = max(shared, int(_lengths(batch, "shared").max(initial=0)))
-        own = max(own, int((_lengths(batch, "own") // np.maximum(counts, 1)).max(initial=0)))
-        numbered, odd = whole(_values(batch, "arms"))  # a row with an odd one will be refused
-        arms = max(arms, int(numbered[~odd & (numbered < MOST_ARMS)].max(initial=-1)) + 1)
-    return unnamed(shared, own), arms
+def _schema(features: np.dtype[Any], reward: np.dtype[Any], arm: np.dtype[Any], position: np.dtype[Any]) -> Any:
+    import pyarrow as pa
+
+    number, real = pa.from_numpy_dtype(features), pa.float64()
+    return pa.schema(
+        [
+            ("id", pa.string()),
+            ("time", pa.timestamp("us", "UTC")),
+            ("shared", pa.list_(number)),
+            ("arms", pa.list_(pa.int32())),
+            ("own", pa.list_(number)),
+            ("arm", pa.from_numpy_dtype(arm)),
+            ("reward", pa.from_numpy_dtype(reward)),
+            ("propensity", real),
+            ("weight", real),
+            ("probabilities", pa.list_(real)),
+            ("position", pa.from_numpy_dtype(position)),
+            ("expected", pa.list_(real)),
+        ]
+    )
+
+
+def _encodings() -> dict[str, Any]:
+    """Dictionaries cost more than they save on numbers that hardly repeat."""
+    return {"use_dictionary": ["arms.list.element", "arm", "reward", "weight", "position"], "write_statistics": False}
+
+
+def _arrays(chunk: Chunk, schema: Any) -> list[Any]:
+    import pyarrow as pa
+
+    n, counts = len(chunk.line), chunk.counts
+
+    def column(values: np.ndarray, name: str, missing: np.ndarray | None = None) -> Any:
+        return pa.array(values, type=schema.field(name).type, mask=missing)
+
+    def lists(values: np.ndarray, lengths: np.ndarray, name: str, missing: np.ndarray | None = None) -> Any:
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        flat = pa.array(values.reshape(-1), type=schema.field(name).type.value_type)
+        gone = None if missing is None else pa.array(missing)
+        return pa.ListArray.from_arrays(pa.array(offsets), flat, mask=gone)
+
+    def maybe(values: np.ndarray | None, name: str) -> Any:
+        if values is None:
+            return pa.nulls(n, schema.field(name).type)
+        begins = np.cumsum(counts) - counts
+        return lists(values, counts, name, np.isnan(values[begins]))
+
+    shared, own = len(chunk.names.shared), len(chunk.names.own)
+    return [
+        column(chunk.id, "id"),
+        column(chunk.time, "time"),
+        lists(chunk.shared, np.full(n, shared), "shared"),
+        lists(chunk.arms, counts, "arms"),
+        lists(chunk.own, counts * own, "own"),
+        column(chunk.arm, "arm"),
+        column(chunk.reward, "reward", np.isnan(chunk.reward)),
+        column(chunk.propensity, "propensity", np.isnan(chunk.propensity)),
+        column(chunk.weight, "weight"),
+        maybe(chunk.probabilities, "probabilities"),
+        pa.nulls(n, schema.field("position").type)
+        if chunk.position is None
+        else column(chunk.position, "position", chunk.position < 0),
+        maybe(chunk.expected, "expected"),
+    ]

@@ -52,6 +52,14 @@ def learn_from(key: jax.Array, policy: Policy, log: Log, *, begin: int = 0, end:
     return Learned(belief, history, info)
 
 
+def chosen(batch: Batch) -> Any:
+    """[n, …] the context of the arm chosen in each decision."""
+    rows = np.arange(len(batch.arm))
+    if batch.own.shape[2] == 0:
+        return Slot._make((batch.shared, batch.arm))
+    return np.concatenate([batch.shared, batch.own[rows, batch.arm]], axis=1)
+
+
 @exact
 @partial(jax.jit, static_argnums=0)
 def _observe_all(policy: Policy, belief: Belief, contexts: Any, rewards: jax.Array, use: jax.Array) -> Belief:
@@ -60,11 +68,3 @@ def _observe_all(policy: Policy, belief: Belief, contexts: Any, rewards: jax.Arr
         return lax.cond(used, lambda now: policy.observe(now, context, reward), lambda now: now, belief), None
 
     return lax.scan(one, belief, (contexts, rewards, use))[0]
-
-
-def chosen(batch: Batch) -> Any:
-    """[n, …] the context of the arm chosen in each decision."""
-    rows = np.arange(len(batch.arm))
-    if batch.own.shape[2] == 0:
-        return Slot._make((batch.shared, batch.arm))
-    return np.concatenate([batch.shared, batch.own[rows, batch.arm]], axis=1)
