@@ -407,7 +407,7 @@ def test_what_was_read_once_is_read_the_same_again():
     remembers, forgets = features.Features(), features.Features()
     for item in (*ODD, *ODD, *reversed(ODD)):
         remembers.add(item)
-        forgets._known.clear()
+        forgets.forget_layouts()
         forgets.add(item)
     assert remembers.names == forgets.names
     assert_array_equal(remembers.rows(), forgets.rows())
