@@ -9,7 +9,7 @@ from neuralucb.logs.dsjson_read import read_dsjson
 from neuralucb.logs.dsjson_write import write_dsjson
 from neuralucb.logs.obp import read_npz, write_npz
 from neuralucb.logs.open_bandit import read_csv, write_csv
-from neuralucb.logs.parquet import parquet_facts, read_parquet, write_parquet
+from neuralucb.logs.parquet import read_parquet, summarize_parquet, write_parquet
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_whole
 
@@ -86,7 +86,7 @@ def open_log(path: Path, bad: Bad | None = None) -> Log:
     """The log, with all that must be known before its first chunk. Formats that do not say are read through once."""
     once = None if bad is None else _Once(bad)
     if _format(path) is FORMATS[".parquet"]:
-        names, arms, decisions = parquet_facts(path)
+        names, arms, decisions = summarize_parquet(path)
     else:
         names, arms, decisions = Names((), ()), 0, 0
         for chunk in _read_once(path, once):
