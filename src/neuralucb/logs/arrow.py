@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralucb.logs.chunk import Bad, Chunk, Names, blank_times, take, whole
+from neuralucb.logs.chunk import Bad, Chunk, Names, as_integers, blank_times, take
 from neuralucb.runtime.errors import InputError
 
 __all__ = ["chunk_of", "list_lengths", "list_values", "schema_for", "table_of"]
@@ -39,9 +39,9 @@ def chunk_of(batch: Any, names: Names, line: np.ndarray, bad: Bad) -> Chunk:
     own = _features(batch, "own", counts, len(names.own), mark)
     probabilities, expected = (_optional(batch, name, counts, mark) for name in ("probabilities", "expected"))
     counted = np.repeat(np.arange(n), counts)
-    arms, odd = whole(list_values(batch, "arms"))
+    arms, odd = as_integers(list_values(batch, "arms"))
     mark(np.isin(np.arange(n), counted[odd]), lambda row: "arms must be whole numbers, each of them")
-    arm, odd = whole(_numbers(batch, "arm"), _kind(batch, "arm"))
+    arm, odd = as_integers(_numbers(batch, "arm"), _kind(batch, "arm"))
     mark(odd, lambda row: f"arm must be a whole number, got {_numbers(batch, 'arm')[row]}")
     position = _position(batch, mark) if _has(batch, "position") else None
     every = Chunk(
@@ -142,7 +142,7 @@ def _times(batch: Any) -> np.ndarray:
 
 def _position(batch: Any, mark: _Marks) -> np.ndarray:
     values, null = _numbers(batch, "position"), _null(batch, "position")
-    position, odd = whole(values, _kind(batch, "position"))
+    position, odd = as_integers(values, _kind(batch, "position"))
     mark(odd & ~null, lambda row: f"position must be a whole number, got {values[row]}")
     position[null] = -1
     return position

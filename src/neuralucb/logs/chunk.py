@@ -14,6 +14,7 @@ __all__ = [
     "Chunk",
     "Dense",
     "Names",
+    "as_integers",
     "blank_times",
     "clean",
     "dense",
@@ -21,7 +22,6 @@ __all__ = [
     "spans",
     "take",
     "unnamed",
-    "whole",
 ]
 
 Bad: TypeAlias = Callable[[int, str], None]
@@ -180,7 +180,7 @@ def spans(chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
     return begins, np.repeat(np.arange(len(chunk.counts)), chunk.counts)
 
 
-def whole(values: np.ndarray, dtype: type[np.signedinteger] = np.int32) -> tuple[np.ndarray, np.ndarray]:
+def as_integers(values: np.ndarray, dtype: type[np.signedinteger] = np.int32) -> tuple[np.ndarray, np.ndarray]:
     """The values as whole numbers of a type, and which it cannot hold (fractions, NaN, too large): these become 0."""
     limits = np.iinfo(dtype)
     if values.dtype.kind in "iu":

@@ -8,7 +8,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, spans, take, unnamed, whole
+from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, as_integers, blank_times, clean, spans, take, unnamed
 from neuralucb.runtime.errors import InputError
 
 __all__ = ["from_obp", "read_npz", "to_obp", "write_npz"]
@@ -30,7 +30,7 @@ def from_obp(feedback: Mapping[str, Any], bad: Bad | None = None) -> Iterator[Ch
         line = np.arange(rows.start + 1, rows.stop + 1)
         own = np.zeros((n * actions, 0)) if action_context is None else np.tile(action_context, (n, 1))
         reward, pscore = arrays["reward"][rows], arrays["pscore"][rows].astype(np.float64)
-        arm, odd = whole(arrays["action"][rows], _kind(arrays["action"]))
+        arm, odd = as_integers(arrays["action"][rows], _kind(arrays["action"]))
         none = np.zeros(n, dtype=bool)
         wrong = np.zeros(n, dtype=bool)
         for mask, reason in (

@@ -10,7 +10,7 @@ from typing import TextIO
 
 import numpy as np
 
-from neuralucb.logs.chunk import Bad, Chunk, Names, blank_times, clean, take, whole
+from neuralucb.logs.chunk import Bad, Chunk, Names, as_integers, blank_times, clean, take
 from neuralucb.runtime.errors import InputError
 
 __all__ = ["read_csv", "write_csv"]
@@ -126,7 +126,7 @@ class _Layout:
             return np.where(np.isfinite(values), values, 0)
 
         def integers(name: str, dtype: type[np.signedinteger]) -> np.ndarray:
-            values, odd = whole(numbers(name), dtype)
+            values, odd = as_integers(numbers(name), dtype)
             for row in np.flatnonzero(odd & keep):
                 bad(int(line[row]), f"{name} must be a whole number, got {columns[self.place[name]][row]!r}")
             keep[odd] = False

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralucb.logs.arrow import chunk_of, list_lengths, list_values, schema_for, table_of
-from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, clean, unnamed, whole
+from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, as_integers, clean, unnamed
 from neuralucb.runtime.errors import InputError
 
 __all__ = ["META", "VERSION", "Summary", "read_parquet", "summarize_parquet", "write_parquet"]
@@ -176,7 +176,7 @@ def _count(file: Any, path: Path) -> tuple[Names, int]:
         counts = list_lengths(batch, "arms")
         shared = max(shared, int(list_lengths(batch, "shared").max(initial=0)))
         own = max(own, int((list_lengths(batch, "own") // np.maximum(counts, 1)).max(initial=0)))
-        numbered, odd = whole(list_values(batch, "arms"))  # a row with an odd one will be refused
+        numbered, odd = as_integers(list_values(batch, "arms"))  # a row with an odd one will be refused
         arms = max(arms, int(numbered[~odd & (numbered < MOST_ARMS)].max(initial=-1)) + 1)
     return unnamed(shared, own), arms
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neuralucb.logs.chunk import MOST_ARMS, Chunk, blank_times, clean, unnamed, whole
+from neuralucb.logs.chunk import MOST_ARMS, Chunk, as_integers, blank_times, clean, unnamed
 from neuralucb.rules import deterministic
 from neuralucb.runtime.errors import InputError
 
@@ -47,7 +47,7 @@ def recorded(
             raise InputError(f"{name} must have shape {shape}, one for each row of propensity, got {got}.")
     if arms > MOST_ARMS:
         raise InputError(f"a log has at most {MOST_ARMS} arms, got {arms}.")
-    arm, odd = whole(arm)
+    arm, odd = as_integers(arm)
     odd |= (arm < 0) | (arm >= arms)
     if odd.any():
         row = int(np.flatnonzero(odd)[0])
