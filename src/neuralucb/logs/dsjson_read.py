@@ -1,8 +1,7 @@
-"""Vowpal Wabbit's dsjson, read: one JSON object a line, keys in any order, checked where VW checks nothing."""
+"""Vowpal Wabbit's dsjson, read: one JSON object per line, keys in any order, checked where VW checks nothing."""
 
 from array import array
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from itertools import chain, islice, repeat
 from operator import itemgetter
 from pathlib import Path
@@ -11,54 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, take
+from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, clean, take
+from neuralucb.logs.dsjson_labels import Columns, ids_of, labels_of, problems_of, ranking_of
 from neuralucb.logs.json_features import Features
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["ARM", "EventError", "Events", "numbers_alike", "numbers_of", "read_dsjson"]
+__all__ = ["ARM", "NUMBERS", "EventError", "Events", "read_dsjson"]
 
 ARM = "arm"
 """The namespace in which an action has the number of its arm."""
-
-
-def numbers_of(actions: list[dict[str, Any]]) -> list[int] | None:
-    """The arms, if each action is only numbered; None if one is not. Keys that begin with _ say nothing, as in VW."""
-    texts = []
-    for action in actions:
-        inner = action.get(ARM)
-        if type(inner) is not dict or len(inner) != 1 or "_text" in action:
-            return None
-        ((text, value),) = inner.items()
-        if value != 1 or not (text.isascii() and text.isdecimal()):
-            return None
-        if any(key != ARM and key[0:1] != "_" for key in action):
-            return None
-        texts.append(text)
-    for text in texts:
-        if len(text) > len(str(MOST_ARMS)) or int(text) >= MOST_ARMS:
-            raise InputError(f"arm {text:.20} is not in 0 to {MOST_ARMS - 1}; number arms from 0")
-    return list(map(int, texts))
-
-
-def numbers_alike(actions: list[dict[str, Any]]) -> list[int] | None:
-    """The same for many actions at once, if there is nothing else in any of them."""
-    inner = [action[ARM] for action in actions]
-    texts = list(chain.from_iterable(inner))
-    joined = "".join(texts)
-    if (
-        len(texts) != len(actions)
-        or set(map(len, actions)) != {1}
-        or set(map(len, inner)) != {1}
-        or set(chain.from_iterable(map(dict.values, inner))) != {1}
-        or not (joined.isascii() and joined.isdecimal())
-        or max(map(len, texts)) > len(str(MOST_ARMS))
-    ):
-        return None
-    numbers = list(map(int, texts))
-    return numbers if max(numbers) < MOST_ARMS else None
-
-
 LABEL = ("_label_cost", "_label_probability", "_label_Action", "_labelIndex")
+BATCH = 4096
+"""Decisions per chunk."""
+NUMBERS = 1 << 21
+"""Features per chunk, about: with many columns or arms it has fewer decisions."""
+GROUP = 24
+"""Lines that are read at once while they are all alike.
+
+A group's objects should stay in the cache, and below the number at which Python looks for cycles among them.
+"""
+BUFFER = 1 << 20
+"""Bytes read from the disk at once."""
 
 
 class EventError(ValueError):
@@ -75,9 +47,9 @@ class Events:
         self.reset()
 
     def reset(self) -> None:
-        """No events; features keep their places."""
+        """Drop the events; features keep their columns."""
         self.events: list[tuple[Any, ...]] = []
-        """line, id, time, cost, probability, action, pdrop, number of actions, whether there is a p"""
+        """the fields of `dsjson_labels.Columns`, event by event"""
         self.ranks = array("q")
         self.probabilities = array("d")
         self.numbers = array("q")
@@ -90,13 +62,13 @@ class Events:
         return len(self.events) * len(self.shared.columns) + len(self.ranks) * len(self.own.columns)
 
     def add(self, line: int, event: Any) -> None:
-        """One event, or nothing of it: then raises EventError with the reason. One with _skipLearn is left out."""
+        """Add one event, or raise EventError with the reason and add nothing of it. One with _skipLearn is skipped."""
         mark = self._mark()
         try:
             if event.get("_skipLearn") is not True:
-                self._add(line, event)
+                self.append(line, event)
                 if self._mark()[-1] != mark[-1]:
-                    _check_alone(line, event)  # what cannot be used must not decide what columns there are
+                    _check_alone(line, event)  # an event that cannot be used must not add columns
             return
         except KeyError as missing:
             reason = _without(event, str(missing.args[0]))
@@ -106,10 +78,11 @@ class Events:
             reason = "its features are nested too deeply"
         except ValueError as problem:
             reason = str(problem)
-        self._back(mark)
+        self._rollback(mark)
         raise EventError(reason)
 
-    def _add(self, line: int, event: dict[str, Any]) -> None:
+    def append(self, line: int, event: dict[str, Any]) -> None:
+        """Add one event without a guard: if it raises, part of the event may have been added."""
         context, ranking, given = event["c"], event["a"], event.get("p")
         actions = context["_multi"]
         count = len(actions)
@@ -119,16 +92,16 @@ class Events:
                 + ("" if given is None else f", p has {len(given)} probabilities")
             )
         if not count:
-            raise EventError("there is no arm to choose from")
+            raise EventError("no arm was available")
         cost, probability, chosen = _label(event)
         self.ranks.extend(ranking)
         if given is not None:
             self.probabilities.extend(given)
-        numbers = numbers_of(actions)
+        numbers = _arms_of(actions)
         numbered = numbers is not None
         if self.numbered not in (None, numbered):
             raise EventError(
-                "it mixes with lines before it: there actions are "
+                "it does not fit the lines before it: their actions are "
                 + ("not only numbered" if numbered else f'only numbered, as {{"{ARM}":{{"0":1}}}}')
                 + "; write two logs"
             )
@@ -141,18 +114,18 @@ class Events:
         self.numbered = numbered
         probability = given[0] if probability is None and given is not None else probability
         chosen = ranking[0] if chosen is None else chosen
-        drop, one, time = event.get("pdrop", 0.0), event.get("EventId"), event.get("Timestamp")
-        self.events.append((line, one, time, cost, probability, chosen, drop, count, given is not None))
+        drop, event_id, time = event.get("pdrop", 0.0), event.get("EventId"), event.get("Timestamp")
+        self.events.append((line, event_id, time, cost, probability, chosen, drop, count, given is not None))
 
     def add_alike(self, before: int, events: list[dict[str, Any]]) -> bool:
-        """Events that all have the usual keys and the features of the last one, at once; or none, and False."""
+        """Add events at once, if all have VW's keys and the features of the last one; returns whether it did."""
         mark = self._mark()
         try:
             if self._add_alike(before, events):
                 return True
         except (ValueError, KeyError, TypeError, AttributeError, error):
             pass
-        self._back(mark)
+        self._rollback(mark)
         return False
 
     def _add_alike(self, before: int, events: list[dict[str, Any]]) -> bool:
@@ -160,13 +133,13 @@ class Events:
         actions = list(map(itemgetter("_multi"), contexts))
         counts = list(map(len, actions))
         together = list(chain.from_iterable(actions))
-        costs, chances, chosen, indices = zip(*map(itemgetter(*LABEL), events), strict=True)
+        costs, probabilities, chosen, indices = zip(*map(itemgetter(*LABEL), events), strict=True)
         if (
             list(map(len, rankings)) != counts
             or list(map(len, given)) != counts
             or not all(counts)
             or None in costs
-            or None in chances
+            or None in probabilities
             or [index + 1 for index in indices] != list(chosen)
             or any("_skipLearn" in event for event in events)
             or not self.shared.add_alike(contexts, reserved=1)
@@ -178,11 +151,13 @@ class Events:
         ids, times = ([event.get(key) for event in events] for key in ("EventId", "Timestamp"))
         drops = [event.get("pdrop", 0.0) for event in events]
         lines = range(before + 1, before + 1 + len(events))
-        self.events.extend(zip(lines, ids, times, costs, chances, chosen, drops, counts, repeat(True), strict=False))
+        self.events.extend(
+            zip(lines, ids, times, costs, probabilities, chosen, drops, counts, repeat(True), strict=False)
+        )
         return True
 
     def _number_alike(self, actions: list[dict[str, Any]]) -> bool:
-        numbers = numbers_alike(actions)
+        numbers = _arms_alike(actions)
         self.numbers.extend(numbers or ())
         return numbers is not None
 
@@ -191,72 +166,111 @@ class Events:
         shape = self.numbered, len(self.shared.columns), len(self.own.columns)
         return rows, self.shared.mark(), self.own.mark(), shape
 
-    def _back(self, mark: tuple[Any, ...]) -> None:
-        """As it was at the mark: half an event is none."""
+    def _rollback(self, mark: tuple[Any, ...]) -> None:
+        """Return to the state at the mark, so that no part of an event stays."""
         (ranks, probabilities, numbers, events), shared, own, (self.numbered, *_) = mark
         del self.ranks[ranks:]
         del self.probabilities[probabilities:]
         del self.numbers[numbers:]
         del self.events[events:]
-        self.shared.back(shared)
-        self.own.back(own)
+        self.shared.rollback(shared)
+        self.own.rollback(own)
 
     def chunk(self, bad: Bad) -> Chunk:
-        """The events in columns, and a new beginning. Features keep their places."""
-        lines, names, moments, costs, *labels, sizes, has_p = zip(*self.events, strict=True)
-        n, counts, line = len(lines), np.asarray(sizes, np.int64), np.asarray(lines, np.int64)
-        owner, begins = np.repeat(np.arange(n), counts), np.cumsum(counts) - counts
-        ranks = np.asarray(self.ranks, np.int64)
-        wrong = np.zeros(n, dtype=bool)
-        wrong[owner[(ranks < 1) | (ranks > counts[owner])]] = True
-        place = begins[owner] + np.where(wrong[owner], 1, ranks) - 1
-        missed = np.bincount(place, minlength=len(owner)) != 1
-        wrong[owner[missed]] = True
-        cost, probability, action, drop = (_numbers(values) for values in (costs, *labels))
-        first = ranks[np.minimum(begins, max(len(ranks) - 1, 0))] if len(ranks) else np.zeros(n)
-        probabilities = np.full(len(owner), np.nan)
-        has = np.asarray(has_p, dtype=bool)
-        probabilities[place[has[owner]]] = np.asarray(self.probabilities, np.float64)
-        times = _times(moments)
-        problems = [
-            (wrong, "a must rank every action of c once, from 1"),
-            (np.isnan(probability), "_label_probability is not a number"),
-            (
-                ~np.isnan(action) & (action != np.round(action)) | np.isnan(action),
-                "_label_Action is not a whole number",
-            ),
-            ((action < 1) | (action > counts), "_label_Action is not among the actions of c"),
-            (action != first, "the action of the label is not the first in a"),
-            (np.asarray([one is not None for one in costs]) & np.isnan(cost), "_label_cost is not a number"),
-            (~((drop >= 0) & (drop < 1)), "pdrop must be at least 0 and below 1"),
-            (np.isnat(times) & np.asarray([one is not None for one in moments]), "Timestamp is not a time"),
-        ]
-        keep = np.ones(n, dtype=bool)
-        for mask, reason in problems:
-            for row in np.flatnonzero(mask & keep):
+        """The events in columns; those that cannot be used go to `bad`. Then start anew, with the same features."""
+        columns = Columns(*zip(*self.events, strict=True))
+        counts = np.asarray(columns.actions, np.int64)
+        begins = np.cumsum(counts) - counts
+        ranking, labels = ranking_of(np.asarray(self.ranks, np.int64), counts), labels_of(columns)
+        line, keep = np.asarray(columns.line, np.int64), np.ones(len(counts), dtype=bool)
+        for wrong, reason in problems_of(columns, labels, ranking):
+            for row in np.flatnonzero(wrong & keep):
                 bad(int(line[row]), reason)
-            keep &= ~mask
-        ids = np.full(n, None, dtype=object)
-        ids[:] = [one if one is None or type(one) is str else str(one) for one in names]
-        place = np.arange(len(owner)) - begins[owner]
-        arms = np.asarray(self.numbers if self.numbered else place, np.int32)
+            keep &= ~wrong
+        arms = self._arms(counts)
         chunk = Chunk(
-            Names(self.shared.names, () if self.numbered else self.own.names),
-            line,
-            ids,
-            times,
-            counts,
-            arms,
-            self.shared.rows(),
-            np.zeros((len(arms), 0)) if self.numbered else self.own.rows(),
-            arms[begins + np.where(keep, action - 1, 0).astype(np.int64)],
-            np.where(cost == 0, 0.0, -cost),
-            probability,
-            1 / (1 - np.where(keep, drop, 0.0)),
-            probabilities if has.any() else None,
+            names=Names(self.shared.names, () if self.numbered else self.own.names),
+            line=line,
+            id=ids_of(columns.id),
+            time=labels.time,
+            counts=counts,
+            arms=arms,
+            shared=self.shared.rows(),
+            own=np.zeros((len(arms), 0)) if self.numbered else self.own.rows(),
+            arm=arms[begins + np.where(keep, labels.action - 1, 0).astype(np.int64)],
+            reward=np.where(labels.cost == 0, 0.0, -labels.cost),
+            propensity=labels.probability,
+            weight=1 / (1 - np.where(keep, labels.dropped, 0.0)),
+            probabilities=self._by_arm(np.asarray(columns.has_probabilities, dtype=bool), counts, ranking.place),
         )
         self.reset()
         return take(chunk, keep)
+
+    def _arms(self, counts: np.ndarray) -> np.ndarray:
+        """[N] the arms: as the actions are numbered, or else their places among the actions of their event."""
+        if self.numbered:
+            return np.asarray(self.numbers, np.int32)
+        begins = np.cumsum(counts) - counts
+        return (np.arange(counts.sum()) - np.repeat(begins, counts)).astype(np.int32)
+
+    def _by_arm(self, given: np.ndarray, counts: np.ndarray, place: np.ndarray) -> np.ndarray | None:
+        """[N] `p`, which is in the order of the ranking, in the order of the arms; NaN for events without."""
+        if not given.any():
+            return None
+        probabilities = np.full(len(place), np.nan)
+        probabilities[place[np.repeat(given, counts)]] = np.asarray(self.probabilities, np.float64)
+        return probabilities
+
+
+def read_dsjson(path: Path, bad: Bad) -> Iterator[Chunk]:
+    """The decisions of a file, with the features found so far; events with _skipLearn are skipped, as VW does."""
+    loads, batch, before = _parser(path), Events(), 0
+    for lines in _groups(path):
+        _add(batch, loads, before, lines, bad)
+        before += len(lines)
+        if len(batch.events) >= BATCH or batch.size >= NUMBERS:
+            yield clean(batch.chunk(bad), bad)
+    if batch.events:
+        yield clean(batch.chunk(bad), bad)
+
+
+def _groups(path: Path) -> Iterator[list[bytes]]:
+    """The lines of a file, a few at a time."""
+    try:
+        with path.open("rb", BUFFER) as file:
+            while lines := list(islice(file, GROUP)):
+                yield lines
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {problem.strerror}.") from None
+
+
+def _add(batch: Events, loads: Any, before: int, lines: list[bytes], bad: Bad) -> None:
+    """Add all lines at once if they are alike, as in nearly every log; otherwise one by one."""
+    try:
+        events = list(map(loads, lines))
+    except ValueError:
+        events = []
+    if events and batch.add_alike(before, events):
+        return
+    for place, line in enumerate(lines):
+        number = before + 1 + place
+        if line.isspace():
+            continue
+        try:
+            batch.add(number, events[place] if events else loads(line))
+        except EventError as problem:
+            bad(number, str(problem))
+        except ValueError as problem:
+            incomplete = not line.endswith(b"\n")
+            bad(number, "the last line is incomplete" if incomplete else f"not JSON ({problem})")
+
+
+def _parser(path: Path) -> Any:
+    try:
+        from orjson import loads
+    except ImportError:
+        raise InputError(f"{path} needs orjson: pip install 'neuralucb[experiments]'.") from None
+    return loads
 
 
 def _check_alone(line: int, event: dict[str, Any]) -> None:
@@ -266,7 +280,7 @@ def _check_alone(line: int, event: dict[str, Any]) -> None:
     def note(line: int, reason: str) -> None:
         reasons.append(reason)
 
-    alone._add(line, event)
+    alone.append(line, event)
     clean(alone.chunk(note), note)
     if reasons:
         raise EventError(reasons[0])
@@ -304,96 +318,38 @@ def _shape(event: Any) -> str:
     return "a must be a list of whole numbers, p of numbers, _multi of objects, and the label's action a whole number"
 
 
-def _numbers(values: Sequence[Any]) -> np.ndarray:
-    """Numbers; whatever is none, true and false included, is NaN."""
-    try:
-        return np.asarray(array("d", values)) if bool not in set(map(type, values)) else _one_by_one(values)
-    except (TypeError, OverflowError):
-        return _one_by_one(values)
+def _arms_of(actions: list[dict[str, Any]]) -> list[int] | None:
+    """The arms, if all actions are only numbered, else None. Keys that begin with _ are ignored, as in VW."""
+    texts = []
+    for action in actions:
+        inner = action.get(ARM)
+        if type(inner) is not dict or len(inner) != 1 or "_text" in action:
+            return None
+        ((text, value),) = inner.items()
+        if value != 1 or not (text.isascii() and text.isdecimal()):
+            return None
+        if any(key != ARM and key[0:1] != "_" for key in action):
+            return None
+        texts.append(text)
+    for text in texts:
+        if len(text) > len(str(MOST_ARMS)) or int(text) >= MOST_ARMS:
+            raise InputError(f"arm {text:.20} is not in 0 to {MOST_ARMS - 1}; number arms from 0")
+    return list(map(int, texts))
 
 
-def _one_by_one(values: Sequence[Any]) -> np.ndarray:
-    return np.asarray([float(v) if type(v) in (int, float) else np.nan for v in values], np.float64)
-
-
-def _times(values: Sequence[Any]) -> np.ndarray:
-    """Times in UTC to the microsecond; .NET writes seven digits. What is no time is NaT."""
-    if all(value is None for value in values):
-        return blank_times(len(values))
-    if all(type(value) is str and value.endswith("Z") and len(value) in (24, 27, 28) for value in values):
-        try:
-            return np.asarray([value[:26].rstrip("Z") for value in values], dtype="datetime64[us]")
-        except ValueError:
-            pass
-    return np.asarray([_time(value) for value in values], dtype="datetime64[us]")
-
-
-def _time(value: Any) -> Any:
-    try:
-        moment = datetime.fromisoformat(value)
-        return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo is not None else moment
-    except (TypeError, ValueError, OverflowError):
-        return np.datetime64("NaT")
-
-
-BATCH, GROUP = 4096, 24
-"""Decisions in a chunk, and lines that are read at once while they are all alike.
-
-A group's objects should stay in the cache, and below the number at which Python looks for cycles among them.
-"""
-
-
-BUFFER = 1 << 20
-"""Bytes read from the disk at once."""
-
-
-NUMBERS = 1 << 21
-"""Features in a chunk, about: with many columns or arms it has fewer decisions."""
-
-
-def read_dsjson(path: Path, bad: Bad) -> Iterator[Chunk]:
-    """The decisions of a file, as its features are found; events with _skipLearn are left out, as VW does."""
-    loads = _parser(path)
-    batch = Events()
-    try:
-        file = path.open("rb", BUFFER)
-    except OSError as problem:
-        raise InputError(f"{path} cannot be read: {problem.strerror}.") from None
-    with file:
-        number = 0
-        while lines := list(islice(file, GROUP)):
-            _add(batch, loads, number, lines, bad)
-            number += len(lines)
-            if len(batch.events) >= BATCH or batch.size >= NUMBERS:
-                yield clean(batch.chunk(bad), bad)
-    if batch.events:
-        yield clean(batch.chunk(bad), bad)
-
-
-def _add(batch: Events, loads: Any, before: int, lines: list[bytes], bad: Bad) -> None:
-    """All lines at once, if they are as regular as nearly every log; otherwise each for itself."""
-    try:
-        events = list(map(loads, lines))
-    except ValueError:
-        events = []
-    if events and batch.add_alike(before, events):
-        return
-    for place, line in enumerate(lines):
-        number = before + 1 + place
-        if line.isspace():
-            continue
-        try:
-            batch.add(number, events[place] if events else loads(line))
-        except EventError as problem:
-            bad(number, str(problem))
-        except ValueError as problem:
-            torn = not line.endswith(b"\n")
-            bad(number, "the last line is torn" if torn else f"not JSON ({problem})")
-
-
-def _parser(path: Path) -> Any:
-    try:
-        from orjson import loads
-    except ImportError:
-        raise InputError(f"{path} needs orjson: pip install 'neuralucb[experiments]'.") from None
-    return loads
+def _arms_alike(actions: list[dict[str, Any]]) -> list[int] | None:
+    """The same for many actions at once, or None if any of them has anything else."""
+    inner = [action[ARM] for action in actions]
+    texts = list(chain.from_iterable(inner))
+    joined = "".join(texts)
+    if (
+        len(texts) != len(actions)
+        or set(map(len, actions)) != {1}
+        or set(map(len, inner)) != {1}
+        or set(chain.from_iterable(map(dict.values, inner))) != {1}
+        or not (joined.isascii() and joined.isdecimal())
+        or max(map(len, texts)) > len(str(MOST_ARMS))
+    ):
+        return None
+    numbers = list(map(int, texts))
+    return numbers if max(numbers) < MOST_ARMS else None

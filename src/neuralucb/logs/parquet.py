@@ -1,36 +1,66 @@
-"""Logs as Parquet, written: our own schema, documented in docs/logs.md, with names of features in the metadata."""
+"""Logs as Parquet files: the schema of docs/logs.md, with the names of features in the metadata."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, blank_times, clean, take, unnamed, whole
+from neuralucb.logs.arrow import WRITER_OPTIONS, chunk_of, list_lengths, list_values, schema_for, table_of
+from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, Summary, as_integers, clean, unnamed
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["META", "VERSION", "parquet_facts", "read_parquet", "write_parquet"]
+__all__ = ["META", "VERSION", "read_parquet", "summarize_parquet", "write_parquet"]
 
 META, VERSION = b"neuralucb.log", 1
 """The key of the metadata, and the version of the schema in it."""
 
+BATCH = 8192
+"""Decisions read at a time."""
+
+REQUIRED = ("arm", "reward", "propensity")
+
+LISTS = ("shared", "arms", "own", "probabilities", "expected")
+
+NUMBERS = (*REQUIRED, "weight", "position")
+
+
+def read_parquet(path: Path, bad: Bad) -> Iterator[Chunk]:
+    """The decisions of a file in our schema."""
+    file = _open(path)
+    names, arms, _ = _summary(file, path)
+    first = 1
+    for batch in _batches(file, path):
+        line = np.arange(first, first + len(batch), dtype=np.int64)
+        chunk = clean(chunk_of(batch, names, line, bad), bad)
+        highest = int(chunk.arms.max(initial=-1))
+        if highest >= arms:
+            raise InputError(
+                f"{path} has arm {highest} in rows {first} to {first + len(batch) - 1}, but its metadata says that it "
+                f"has {arms} arms; recreate it from its source."
+            )
+        yield chunk
+        first += len(batch)
+
+
+def summarize_parquet(path: Path) -> Summary:
+    """What a file holds, from its metadata; a file of another tool, without our metadata, is read through."""
+    return _summary(_open(path), path)
+
 
 def write_parquet(path: Path, chunks: Iterable[Chunk]) -> int:
-    """Write the decisions; returns how many. Features that appear late are known to the metadata, written last."""
-    import pyarrow as pa
+    """Write the decisions; returns how many. Metadata comes last, since features may appear late."""
     from pyarrow import parquet
 
     written, arms, writer, names = 0, 0, None, Names((), ())
     try:
         for chunk in chunks:
             if writer is None:
-                whole = np.dtype("int64") if chunk.position is None else chunk.position.dtype
-                schema = _schema(_feature_type(chunk), chunk.reward.dtype, chunk.arm.dtype, whole)
-                writer = parquet.ParquetWriter(path, schema, compression="snappy", **_encodings())
-            _refuse_fractions(chunk, schema)
-            writer.write_table(pa.Table.from_arrays(_arrays(chunk, schema), schema=schema))
+                schema = schema_for(chunk)
+                writer = parquet.ParquetWriter(path, schema, **WRITER_OPTIONS)
+            writer.write_table(table_of(chunk, schema))
             written += len(chunk.line)
             names = chunk.names
             arms = max(arms, int(chunk.arms.max(initial=-1)) + 1)
@@ -44,336 +74,119 @@ def write_parquet(path: Path, chunks: Iterable[Chunk]) -> int:
     return written
 
 
-def _feature_type(chunk: Chunk) -> np.dtype[Any]:
-    """float32 or float64, wide enough for shared and own features."""
-    used = [values.dtype for values in (chunk.shared, chunk.own) if values.shape[1]]
-    return np.result_type(np.float32, *used)
-
-
-def _refuse_fractions(chunk: Chunk, schema: Any) -> None:
-    import pyarrow as pa
-
-    seen = ~np.isnan(chunk.reward)
-    odd = np.flatnonzero(seen & (chunk.reward != np.floor(chunk.reward)))
-    if odd.size and pa.types.is_integer(schema.field("reward").type):
-        raise InputError(
-            f"decision {chunk.line[odd[0]]} has the reward {chunk.reward[odd[0]]}, but the first had whole numbers as "
-            "int64; give rewards of one type."
-        )
-
-
-def _schema(features: np.dtype[Any], reward: np.dtype[Any], arm: np.dtype[Any], position: np.dtype[Any]) -> Any:
-    import pyarrow as pa
-
-    number, real = pa.from_numpy_dtype(features), pa.float64()
-    return pa.schema(
-        [
-            ("id", pa.string()),
-            ("time", pa.timestamp("us", "UTC")),
-            ("shared", pa.list_(number)),
-            ("arms", pa.list_(pa.int32())),
-            ("own", pa.list_(number)),
-            ("arm", pa.from_numpy_dtype(arm)),
-            ("reward", pa.from_numpy_dtype(reward)),
-            ("propensity", real),
-            ("weight", real),
-            ("probabilities", pa.list_(real)),
-            ("position", pa.from_numpy_dtype(position)),
-            ("expected", pa.list_(real)),
-        ]
-    )
-
-
-def _encodings() -> dict[str, Any]:
-    """Dictionaries cost more than they save on numbers that hardly repeat."""
-    return {"use_dictionary": ["arms.list.element", "arm", "reward", "weight", "position"], "write_statistics": False}
-
-
-def _arrays(chunk: Chunk, schema: Any) -> list[Any]:
-    import pyarrow as pa
-
-    n, counts = len(chunk.line), chunk.counts
-
-    def column(values: np.ndarray, name: str, missing: np.ndarray | None = None) -> Any:
-        return pa.array(values, type=schema.field(name).type, mask=missing)
-
-    def lists(values: np.ndarray, lengths: np.ndarray, name: str, missing: np.ndarray | None = None) -> Any:
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        flat = pa.array(values.reshape(-1), type=schema.field(name).type.value_type)
-        gone = None if missing is None else pa.array(missing)
-        return pa.ListArray.from_arrays(pa.array(offsets), flat, mask=gone)
-
-    def maybe(values: np.ndarray | None, name: str) -> Any:
-        if values is None:
-            return pa.nulls(n, schema.field(name).type)
-        begins = np.cumsum(counts) - counts
-        return lists(values, counts, name, np.isnan(values[begins]))
-
-    shared, own = len(chunk.names.shared), len(chunk.names.own)
-    return [
-        column(chunk.id, "id"),
-        column(chunk.time, "time"),
-        lists(chunk.shared, np.full(n, shared), "shared"),
-        lists(chunk.arms, counts, "arms"),
-        lists(chunk.own, counts * own, "own"),
-        column(chunk.arm, "arm"),
-        column(chunk.reward, "reward", np.isnan(chunk.reward)),
-        column(chunk.propensity, "propensity", np.isnan(chunk.propensity)),
-        column(chunk.weight, "weight"),
-        maybe(chunk.probabilities, "probabilities"),
-        pa.nulls(n, schema.field("position").type)
-        if chunk.position is None
-        else column(chunk.position, "position", chunk.position < 0),
-        maybe(chunk.expected, "expected"),
-    ]
-
-
-BATCH = 8192
-"""Decisions read at a time."""
-
-
-REQUIRED = ("arm", "reward", "propensity")
-
-
-LISTS = ("shared", "arms", "own", "probabilities", "expected")
-
-
-NUMBERS = (*REQUIRED, *LISTS, "weight", "position")
-
-
-def parquet_facts(path: Path) -> tuple[Names, int, int]:
-    """Names of the features, arms and decisions, without reading the decisions."""
-    file = _open(path)
-    names, arms = _facts(file, path)
-    return names, arms, file.metadata.num_rows
-
-
-def read_parquet(path: Path, bad: Bad) -> Iterator[Chunk]:
-    """The decisions of a file in our schema."""
-    from pyarrow import ArrowException
-
-    file = _open(path)
-    names, _ = _facts(file, path)
-    first = 1
-    groups = range(file.num_row_groups)  # one at a time: asked for all at once, Arrow reads ahead without a bound
-    batches = chain.from_iterable(file.iter_batches(BATCH, row_groups=[group]) for group in groups)
-    while True:
-        try:
-            batch = next(batches, None)
-        except (ArrowException, OSError):
-            raise InputError(f"{path} is damaged after row {first - 1}; make it again from its source.") from None
-        if batch is None:
-            return
-        yield clean(_chunk(batch, names, first, bad), bad)
-        first += len(batch)
-
-
-class _Marks:
-    """Rows that cannot be used, each reported once."""
-
-    def __init__(self, line: np.ndarray, bad: Bad) -> None:
-        self.line, self.bad = line, bad
-        self.wrong = np.zeros(len(line), dtype=bool)
-
-    def __call__(self, rows: np.ndarray, reason: Callable[[int], str]) -> None:
-        for row in np.flatnonzero(rows & ~self.wrong):
-            self.bad(int(self.line[row]), reason(int(row)))
-        self.wrong |= rows
-
-
-def _chunk(batch: Any, names: Names, first: int, bad: Bad) -> Chunk:
-    mark = _Marks(np.arange(first, first + len(batch), dtype=np.int64), bad)
-    seen = ~_null(batch, "reward")
-    reward, propensity = _numbers(batch, "reward"), _numbers(batch, "propensity").astype(np.float64)
-    mark(_null(batch, "arm"), lambda row: "a reward without a decision" if seen[row] else "arm is missing")
-    mark(_null(batch, "arms"), lambda row: "arms is missing")
-    mark(np.isnan(reward) & seen, lambda row: "reward is NaN; one that was not seen is null")
-    sure = _null(batch, "propensity")
-    mark(np.isnan(propensity) & ~sure, lambda row: "propensity is NaN; a deterministic choice has null there")
-    n, counts = len(batch), _lengths(batch, "arms")
-    shared = _features(batch, "shared", np.ones(n, np.int64), len(names.shared), mark)
-    own = _features(batch, "own", counts, len(names.own), mark)
-    probabilities, expected = (_optional(batch, name, counts, mark) for name in ("probabilities", "expected"))
-    counted = np.repeat(np.arange(n), counts)
-    arms, odd = whole(_values(batch, "arms"))
-    mark(np.isin(np.arange(n), counted[odd]), lambda row: "arms must be whole numbers, each of them")
-    arm, odd = whole(_numbers(batch, "arm"), _kind(batch, "arm"))
-    mark(odd, lambda row: f"arm must be a whole number, got {_numbers(batch, 'arm')[row]}")
-    position = _position(batch, mark) if _has(batch, "position") else None
-    every = Chunk(
-        names,
-        mark.line,
-        _ids(batch),
-        _times(batch),
-        counts,
-        arms,
-        shared,
-        own,
-        arm,
-        reward,
-        propensity,
-        np.where(_null(batch, "weight"), 1.0, _numbers(batch, "weight")) if _has(batch, "weight") else np.ones(n),
-        probabilities,
-        position,
-        expected,
-    )
-    return take(every, ~mark.wrong)
-
-
-def _null(batch: Any, name: str) -> np.ndarray:
-    return np.asarray(batch.column(name).is_null())
-
-
-def _has(batch: Any, name: str) -> bool:
-    return name in batch.schema.names and batch.column(name).null_count < len(batch)
-
-
-def _numbers(batch: Any, name: str) -> np.ndarray:
-    """A column of numbers, null as NaN."""
-    if batch.column(name).null_count == len(batch):
-        return np.full(len(batch), np.nan)  # the column may have no type
-    return np.asarray(batch.column(name).to_numpy(zero_copy_only=False))
-
-
-def _ids(batch: Any) -> np.ndarray:
-    ids = np.full(len(batch), None, dtype=object)
-    if _has(batch, "id"):
-        ids[:] = [one if one is None or type(one) is str else str(one) for one in batch.column("id").to_pylist()]
-    return ids
-
-
-def _times(batch: Any) -> np.ndarray:
-    if not _has(batch, "time"):
-        return blank_times(len(batch))
-    return np.asarray(batch.column("time").to_numpy(zero_copy_only=False)).astype("datetime64[us]")
-
-
-def _position(batch: Any, mark: _Marks) -> np.ndarray:
-    values, null = _numbers(batch, "position"), _null(batch, "position")
-    position, odd = whole(values, _kind(batch, "position"))
-    mark(odd & ~null, lambda row: f"position must be a whole number, got {values[row]}")
-    position[null] = -1
-    return position
-
-
-def _kind(batch: Any, name: str) -> type[np.signedinteger]:
-    """The type of a column of whole numbers, so that Open Bandit Pipeline gets back what it gave."""
-    return np.int32 if str(batch.schema.field(name).type) == "int32" else np.int64
-
-
-def _lengths(batch: Any, name: str) -> np.ndarray:
-    """How long each list is; null is 0."""
-    if name not in batch.schema.names or batch.column(name).null_count == len(batch):
-        return np.zeros(len(batch), np.int64)
-    from pyarrow import compute
-
-    return np.asarray(compute.fill_null(compute.list_value_length(batch.column(name)), 0)).astype(np.int64)
-
-
-def _values(batch: Any, name: str) -> np.ndarray:
-    """All values of a column of lists, one after the other; null as NaN."""
-    if batch.column(name).null_count == len(batch):
-        return np.zeros(0)
-    return np.asarray(batch.column(name).flatten().to_numpy(zero_copy_only=False))
-
-
-def _features(batch: Any, name: str, counts: np.ndarray, width: int, mark: _Marks) -> np.ndarray:
-    """[rows or arms, width] features; lists written before a feature had appeared are shorter, and it is 0 there."""
-    lengths = _lengths(batch, name)
-    if width and name in batch.schema.names:
-        mark(_null(batch, name), lambda row: f"{name} is missing; an empty list says that there are no features")
-    flat = _values(batch, name) if lengths.any() else np.zeros(0, np.float64)
-    if (lengths == counts * width).all():
-        return flat.reshape(-1, width) if width else np.zeros((int(counts.sum()), 0), np.float64)
-    widths = np.where(counts > 0, lengths // np.maximum(counts, 1), 0)
-    wrong = (widths * counts != lengths) | (widths > width)
-    mark(wrong, lambda row: f"{name} has {lengths[row]} numbers, which is not {counts[row]} times {width} or fewer")
-    full = np.zeros((int(counts.sum()), width), flat.dtype)
-    begins, arm_begins = np.cumsum(lengths) - lengths, np.cumsum(counts) - counts
-    for size in np.unique(widths[~wrong]):
-        rows = np.flatnonzero((widths == size) & ~wrong)
-        to = (arm_begins[rows].repeat(counts[rows]) + _ramp(counts[rows]))[:, None]
-        source = (begins[rows].repeat(counts[rows]) + _ramp(counts[rows]) * size)[:, None]
-        full[to, np.arange(size)[None, :]] = flat[source + np.arange(size)[None, :]]
-    return full
-
-
-def _ramp(counts: np.ndarray) -> np.ndarray:
-    """0, 1, …, count - 1 for each count."""
-    return np.arange(counts.sum()) - (np.cumsum(counts) - counts).repeat(counts)
-
-
-def _optional(batch: Any, name: str, counts: np.ndarray, mark: _Marks) -> np.ndarray | None:
-    """[arms] a list for each row, or none: NaN."""
-    if not _has(batch, name):
-        return None
-    lengths = _lengths(batch, name)
-    if (lengths == counts).all():
-        return _values(batch, name)
-    mark((lengths != counts) & (lengths > 0), lambda row: f"{name} has {lengths[row]} numbers for {counts[row]} arms")
-    full = np.full(int(counts.sum()), np.nan)
-    full[np.repeat(lengths == counts, counts)] = _values(batch, name)[np.repeat(lengths == counts, lengths)]
-    return full
-
-
 def _open(path: Path) -> Any:
+    """The file, if it has the columns of a log."""
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
         raise InputError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
     try:
         file = parquet.ParquetFile(path)
+        schema = file.schema_arrow
     except (ArrowException, OSError):
-        absent = "Is a directory; name one file" if path.is_dir() else "No such file"
-        reason = "no Parquet, or torn" if path.is_file() else absent
-        raise InputError(f"{path} cannot be read: {reason}.") from None
-    twice = sorted({name for name in file.schema_arrow.names if file.schema_arrow.names.count(name) > 1})
-    if twice:
-        raise InputError(f"{path} has more than one column named {', '.join(twice)}; rename them.")
-    missing = [name for name in (*REQUIRED, "arms") if name not in file.schema_arrow.names]
-    if missing:
-        raise InputError(
-            f"{path} is no log: it has no column {', '.join(missing)}; docs/logs.md has the schema. "
-            f"It has: {', '.join(file.schema_arrow.names)}."
-        )
-    from pyarrow import types
-
-    def is_number(kind: Any) -> bool:
-        return bool(types.is_floating(kind) or types.is_integer(kind))
-
-    for field in file.schema_arrow:
-        if types.is_null(field.type):
-            continue  # nothing in it: each row says what it lacks
-        if field.name == "time" and not (types.is_timestamp(field.type) or types.is_date(field.type)):
-            raise InputError(f"{path}: column time must have timestamps, got {field.type}; cast it, or leave it out.")
-        inner = field.type.value_type if hasattr(field.type, "value_type") else field.type
-        if field.name in NUMBERS and not (is_number(inner) and (inner is field.type) == (field.name not in LISTS)):
-            wanted = "lists of numbers" if field.name in LISTS else "numbers"
-            raise InputError(f"{path}: column {field.name} must have {wanted}, got {field.type}; see docs/logs.md.")
+        raise InputError(f"{path} cannot be read: {_why_not_opened(path)}.") from None
+    _check_names(schema.names, path)
+    for field in schema:
+        _check_type(field, path)
     return file
 
 
-def _facts(file: Any, path: Path) -> tuple[Names, int]:
-    """Names and arms, from the metadata; another tool's file may have none, and gets numbers for names."""
-    known = file.schema_arrow.names
+def _why_not_opened(path: Path) -> str:
+    if path.is_dir():
+        return "Is a directory; name one file"
+    return "not a Parquet file, or truncated" if path.is_file() else "No such file"
+
+
+def _check_names(names: list[str], path: Path) -> None:
+    """Refuse a column that occurs twice, and one that is missing."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"{path} has more than one column named {', '.join(twice)}; rename them.")
+    missing = [name for name in (*REQUIRED, "arms") if name not in names]
+    if missing:
+        raise InputError(
+            f"{path} is not a log: it has no column {', '.join(missing)}; docs/logs.md has the schema. "
+            f"It has: {', '.join(names)}."
+        )
+
+
+def _check_type(field: Any, path: Path) -> None:
+    """Refuse a column whose type is not the schema's. One of type null is empty, and each row reports what it lacks."""
+    from pyarrow import types
+
+    name, kind = field.name, field.type
+    if types.is_null(kind):
+        return
+    if name == "time" and not (types.is_timestamp(kind) or types.is_date(kind)):
+        raise InputError(f"{path}: column time must have timestamps, got {kind}; cast it, or leave it out.")
+    if name in LISTS and not (_is_list(kind) and _is_number(kind.value_type)):
+        raise InputError(f"{path}: column {name} must have lists of numbers, got {kind}; see docs/logs.md.")
+    if name in NUMBERS and not _is_number(kind):
+        raise InputError(f"{path}: column {name} must have numbers, got {kind}; see docs/logs.md.")
+
+
+def _is_list(kind: Any) -> bool:
+    from pyarrow import types
+
+    tests = (types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view)
+    return any(test(kind) for test in tests)
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_floating(kind) or types.is_integer(kind))
+
+
+def _summary(file: Any, path: Path) -> Summary:
+    """From the metadata; without ours, as in the files of other tools, features get numbers for names."""
     text = (file.metadata.metadata or {}).get(META)
-    if text is not None:
-        try:
-            facts = json.loads(text)
-            version, names = facts["version"], Names(tuple(facts["shared"]), tuple(facts["own"]))
-            arms = int(facts["arms"])
-            if not 0 <= arms <= MOST_ARMS:
-                raise ValueError
-        except (ValueError, KeyError, TypeError):
-            raise InputError(f"{path} has metadata {META.decode()!r} that is not ours, or damaged.") from None
-        if version != VERSION:
-            raise InputError(f"{path} has version {version} of the schema; this release reads version {VERSION}.")
-        return names, arms
+    names, arms = _count(file, path) if text is None else _read_facts(text, path)
+    return Summary(names, arms, file.metadata.num_rows)
+
+
+def _read_facts(text: bytes, path: Path) -> tuple[Names, int]:
+    """Names and arms, as the metadata has them."""
+    try:
+        facts = json.loads(text)
+        version, shared, own, arms = (facts[key] for key in ("version", "shared", "own", "arms"))
+        if type(arms) is not int or not 0 <= arms <= MOST_ARMS or any(type(name) is not str for name in shared + own):
+            raise ValueError
+        names = Names(tuple(shared), tuple(own))
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{path} has metadata {META.decode()!r} that is not ours, or damaged; recreate it from its source."
+        ) from None
+    if version != VERSION:
+        raise InputError(f"{path} has version {version} of the schema; this release reads version {VERSION}.")
+    return names, arms
+
+
+def _count(file: Any, path: Path) -> tuple[Names, int]:
+    """Names and arms, from the longest lists and the highest arm."""
     shared = own = arms = 0
-    for batch in file.iter_batches(BATCH, columns=[name for name in ("shared", "own", "arms") if name in known]):
-        counts = _lengths(batch, "arms")
-        shared = max(shared, int(_lengths(batch, "shared").max(initial=0)))
-        own = max(own, int((_lengths(batch, "own") // np.maximum(counts, 1)).max(initial=0)))
-        numbered, odd = whole(_values(batch, "arms"))  # a row with an odd one will be refused
+    for batch in _batches(file, path, [name for name in ("shared", "own", "arms") if name in file.schema_arrow.names]):
+        counts = list_lengths(batch, "arms")
+        shared = max(shared, int(list_lengths(batch, "shared").max(initial=0)))
+        own = max(own, int((list_lengths(batch, "own") // np.maximum(counts, 1)).max(initial=0)))
+        numbered, odd = as_integers(list_values(batch, "arms"))  # a row with an odd one will be refused
         arms = max(arms, int(numbered[~odd & (numbered < MOST_ARMS)].max(initial=-1)) + 1)
     return unnamed(shared, own), arms
+
+
+def _batches(file: Any, path: Path, columns: list[str] | None = None) -> Iterator[Any]:
+    """The rows, a few thousand at a time."""
+    from pyarrow import ArrowException
+
+    groups = range(file.num_row_groups)  # one at a time: given all at once, Arrow reads ahead without a bound
+    batches = chain.from_iterable(file.iter_batches(BATCH, row_groups=[group], columns=columns) for group in groups)
+    row = 0
+    while True:
+        try:
+            batch = next(batches, None)
+        except (ArrowException, OSError):
+            raise InputError(f"{path} is damaged after row {row}; recreate it from its source.") from None
+        if batch is None:
+            return
+        yield batch
+        row += len(batch)
