@@ -235,7 +235,7 @@ def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: 
     """Run what is planned; where a figure is drawn, with uniform and oracle beside it for scale."""
     from neuralucb import experiments
     from neuralucb.display.progress import meters
-    from neuralucb.display.results import show
+    from neuralucb.display.results import show_results
     from neuralucb.runtime.compile_cache import keep_compiled
 
     where = Path("out") if folder is None and not as_json else folder
@@ -248,7 +248,7 @@ def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: 
         with meters(planned, err, quiet=as_json) as meter:
             panels.append(experiments.play(planned, meter))
     if where is not None:
-        show(panels, where, name, out=err if as_json else out, err=err)
+        show_results(panels, where, name, out=err if as_json else out, err=err)
     return panels
 
 
