@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from neuralucb import compare, run, run_grid
 from neuralucb.display.progress import Pace, _at_end
-from neuralucb.experiments import lanes as program
+from neuralucb.experiments import lanes, runs
 from neuralucb.experiments.results import interval
 
 TINY = {"rounds": 40, "schedule": "10", "dim": 4, "width": 4, "steps": 3, "batch_size": 4}
@@ -20,16 +20,15 @@ GRID = {"dim": [4], "width": [4], "steps": [3], "batch_size": [4]}
 
 @pytest.fixture
 def compilations(monkeypatch):
-    """Counts the programs built for lanes."""
-    built = []
-    start = program.Program.__init__
+    """Collects the programs compiled for lanes."""
+    compiled = []
 
-    def counted(self, *args):
-        built.append(args)
-        start(self, *args)
+    def spy(*args, **options):
+        compiled.append(lanes.compile_program(*args, **options))
+        return compiled[-1]
 
-    monkeypatch.setattr(program.Program, "__init__", counted)
-    return built
+    monkeypatch.setattr(runs, "compile_program", spy)
+    return compiled
 
 
 def test_a_grid_of_numbers_compiles_once(compilations):
@@ -50,7 +49,7 @@ def test_a_grid_of_shapes_compiles_once_a_shape_and_keeps_its_order(compilations
 
 @pytest.mark.parametrize("group", [1, 2, 3, 5])
 def test_a_seed_gives_the_same_run_in_any_company(monkeypatch, group):
-    monkeypatch.setattr(program, "_group", lambda lanes, lane_bytes, threads: (group, 2))
+    monkeypatch.setattr(lanes, "group_lanes", lambda *_: lanes.Grouping(group, 2))
     result = run("lin-ucb", "h3", rounds=40, seeds=5, dim=4)
     alone = run("lin-ucb", "h3", rounds=40, seeds=[3], dim=4)
     assert_allclose(result.regret[3], alone.regret[0], rtol=1e-5)
@@ -59,27 +58,30 @@ def test_a_seed_gives_the_same_run_in_any_company(monkeypatch, group):
 
 def test_lanes_that_do_not_fit_go_one_after_the_other(monkeypatch):
     expected = run("lin-ucb", "h1", rounds=20, seeds=4, dim=4).regret
-    monkeypatch.setattr(program, "_group", lambda lanes, lane_bytes, threads: (lanes, 1))
-    groups = []
-    compiled = program.Program._compile
-    monkeypatch.setattr(
-        program.Program, "_compile", lambda self, *a: (groups.append(self.group), compiled(self, *a))[1]
-    )
-    monkeypatch.setattr(program, "available_bytes", lambda: 1)
+    monkeypatch.setattr(lanes, "group_lanes", lambda count, *_: lanes.Grouping(count, 1))
+    monkeypatch.setattr(lanes, "available_bytes", lambda: 1)
+    groups, compile_loops = [], lanes.compile_loops
+
+    def spy(lowered):
+        (_, seeds, *_), _ = lowered.args_info
+        groups.append(seeds.shape[0])
+        return compile_loops(lowered)
+
+    monkeypatch.setattr(lanes, "compile_loops", spy)
     assert_allclose(run("lin-ucb", "h1", rounds=20, seeds=4, dim=4).regret, expected, rtol=1e-5, atol=1e-6)
     assert groups == [4, 2, 1]
 
 
-@pytest.mark.parametrize("options", [program.WHOLE_LOOPS, {"xla_has_never_heard_of": 1}])
-def test_a_gpu_is_asked_for_whole_loops_and_need_not_know_them(monkeypatch, options):
+@pytest.mark.parametrize("options", [lanes.GRAPH_OPTIONS, {"xla_has_never_heard_of": 1}])
+def test_a_gpu_is_asked_for_graphs_and_need_not_know_them(monkeypatch, options):
     lowered = jax.jit(lambda x: x + 1).lower(np.float32(1))
-    monkeypatch.setattr(program, "WHOLE_LOOPS", options)
+    monkeypatch.setattr(lanes, "GRAPH_OPTIONS", options)
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert program.compile_loops(lowered)(np.float32(1)) == 2
+    assert lanes.compile_loops(lowered)(np.float32(1)) == 2
 
 
-def test_xla_knows_whole_loops():
-    jax.jit(lambda x: x + 1).lower(np.float32(1)).compile(compiler_options=program.WHOLE_LOOPS)
+def test_xla_knows_the_options_for_graphs():
+    jax.jit(lambda x: x + 1).lower(np.float32(1)).compile(compiler_options=lanes.GRAPH_OPTIONS)
 
 
 def test_progress_counts_up_to_the_end():

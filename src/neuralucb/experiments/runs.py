@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from neuralucb.algorithms import find_algorithm
-from neuralucb.experiments.lanes import Lanes, Program
+from neuralucb.experiments.lanes import Lanes, compile_program
 from neuralucb.experiments.plans import (
     Plan,
     Point,
@@ -131,7 +131,9 @@ def _run_shape(algorithm: str, points: Sequence[Point], prepared: Plan, progress
         {name: np.repeat(column, len(seeds)) for name, column in columns.items()},
     )
     world = prepared.problem.make(**points[0].problem)
-    program = Program(recipe, world, points[0].algorithm, prepared.rounds, prepared.schedule, lanes)
+    program = compile_program(
+        recipe, world, points[0].algorithm, lanes, rounds=prepared.rounds, schedule=prepared.schedule
+    )
     started = time.perf_counter()
     regret, diverged_at = program.run(lanes, progress)
     seconds = time.perf_counter() - started
