@@ -232,7 +232,7 @@ def _interrupt_behind(end: BaseException | None) -> BaseException | None:
 
 
 def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: str) -> list[list["Result"]]:
-    """Run what is planned; where a figure is drawn, with uniform and oracle beside it for scale."""
+    """Run what is planned; where a figure is drawn, with uniform and oracle added."""
     from neuralucb import experiments
     from neuralucb.display.progress import meters
     from neuralucb.display.results import show_results
@@ -241,7 +241,7 @@ def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: 
     where = Path("out") if folder is None and not as_json else folder
     if where is not None:
         prepare_folder(where)
-        plans = [experiments.with_scale(planned) for planned in plans]
+        plans = [experiments.with_baselines(planned) for planned in plans]
     keep_compiled()
     panels = []
     for planned in plans:
