@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from neuralucb import compare, run, run_grid
-from neuralucb.display.progress import Pace, _at_end
+from neuralucb.display.progress import Pace, fit_end
 from neuralucb.experiments import lanes, runs
 from neuralucb.experiments.results import interval
 
@@ -183,6 +183,6 @@ def test_running_leaves_the_users_configuration_alone():
 
 def test_time_left_follows_a_run_that_slows_down():
     share = np.linspace(0, 0.5, 20)
-    assert_allclose(_at_end(share, 2 * share + 30 * share**2, 1.0), 32, rtol=1e-6)
-    assert_allclose(_at_end(share, 7 * share, 1.0), 7, rtol=1e-6)
+    assert_allclose(fit_end(share, 2 * share + 30 * share**2, 1.0), 32, rtol=1e-6)
+    assert_allclose(fit_end(share, 7 * share, 1.0), 7, rtol=1e-6)
     assert Pace().left(10, 10) == "done"

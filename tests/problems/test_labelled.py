@@ -364,7 +364,9 @@ def test_presets_leave_the_numbers_of_other_algorithms_alone():
     for preset in ("paper", "best", "uclaml"):
         result = run("lin-ucb", "wine", rounds=5, seeds=1, preset=preset)
         assert (result.settings["regularization"], result.settings["exploration"]) == (1.0, 0.1)
-    with pytest.raises(ValueError, match="sets input_scaling='unit', which a problem that is already built cannot take"):
+    with pytest.raises(
+        ValueError, match="sets input_scaling='unit', which a problem that is already built cannot take"
+    ):
         run("lin-ucb", labelled(X, Y), rounds=5, preset="uclaml")
 
 
