@@ -147,7 +147,7 @@ def test_smooth_rows_are_blurred_images_of_half_the_size(side):
 
 
 def test_smooth_needs_square_images():
-    with pytest.raises(ValueError, match="scaling smooth needs rows that are square images, got 3 columns; take unit"):
+    with pytest.raises(ValueError, match="scaling smooth needs rows that are square images, got 3 columns; use unit"):
         labelled(X, Y, scaling="smooth")
     assert run("lin-ucb", "digits", rounds=20, seeds=1, input_scaling="smooth").rounds == 20
 
@@ -264,7 +264,7 @@ def test_a_set_that_is_there_is_not_fetched_again(command, monkeypatch, tmp_path
     (tmp_path / "magic.npz").write_bytes(b"mine")
     code, out, _ = command("data", "fetch", "magic")
     assert (code, (tmp_path / "magic.npz").read_bytes()) == (0, b"mine")
-    assert "is there already; to fetch it anew, delete it first" in " ".join(out.split())
+    assert "exists already; to fetch it again, delete it first" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(
@@ -279,15 +279,20 @@ def test_a_set_that_is_there_is_not_fetched_again(command, monkeypatch, tmp_path
             "a.csv",
             b"p,q\n1,None\n1,b\n",
             "q",
-            "label q of a.csv is missing in row 0: 'None' is taken for nothing; fill",
+            "label q of a.csv is missing in row 0: 'None' counts as missing; fill",
         ),
-        ("a.csv", b"p,q\nnull,1\n1,2\n", "q", "column p of a.csv has a missing value in row 0: 'null' is taken"),
+        (
+            "a.csv",
+            b"p,q\nnull,1\n1,2\n",
+            "q",
+            "column p of a.csv has a missing value in row 0: 'null' counts as missing",
+        ),
         ("a.csv", b",p,q\n0,1,2\n1,4,5\n", "q", "column 1 of a.csv has no name; name it, or save the file without"),
         ("a.csv", b"p,q,\n0,1,\n1,4,\n", "q", "column 3 of a.csv has no name"),
         ("a.csv", b"p,p,q\n1,2,3\n4,5,6\n", "q", "more than one column named p"),
-        ("a.csv", b"p;q\n1;2\n", "q", r"it has: p;q. Are its values separated by something else than commas\?$"),
+        ("a.csv", b"p;q\n1;2\n", "q", r"it has: p;q. Are its values separated by something other than commas\?$"),
         ("a.csv", b"p;q\n1,5;2\n", "q", r"line 2 has 2 values, the first has 1. Are its values separated by"),
-        ("a.csv", "p,q\n1,2\n".encode("utf-16"), "q", "cannot be read: it is not text in UTF-8"),
+        ("a.csv", "p,q\n1,2\n".encode("utf-16"), "q", "cannot be read: it is not UTF-8 text"),
         ("a.csv", b"p,q\n1,2\n2,2\n3..5,2\n", "q", "column p of a.csv has '3..5' among numbers, in row 2"),
         (
             "a.csv",
@@ -299,8 +304,8 @@ def test_a_set_that_is_there_is_not_fetched_again(command, monkeypatch, tmp_path
         ("a.npz", b"not a zip", None, "cannot be read: it is not a NumPy file"),
         ("a.npz", b"not a zip", "q", "label must not be given with a .npz"),
         ("a.txt", b"", None, "must be a file .npz, .csv or .parquet"),
-        ("gone.csv", None, "q", "gone.csv cannot be read: it is not there"),
-        ("gone.parquet", None, "q", "gone.parquet cannot be read: it is not there"),
+        ("gone.csv", None, "q", "gone.csv cannot be read: it was not found"),
+        ("gone.parquet", None, "q", "gone.parquet cannot be read: it was not found"),
     ],
 )
 def test_files_that_cannot_be_read_say_why(tmp_path, name, content, label, message):

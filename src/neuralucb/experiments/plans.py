@@ -132,7 +132,7 @@ def read_point(
             f"nor of {problem} ({_names(definition.settings)})."
         )
     bundled = find_bundle(definition, preset).settings_for(trains="steps" in of_algorithm)
-    ignored = sorted(DATA_SETTINGS & set(bundled)) if definition.given else []
+    ignored = sorted(DATA_SETTINGS & set(bundled)) if definition.built else []
     if ignored:
         words = ", ".join(f"{name}={bundled[name]!r}" for name in ignored)
         raise InputError(
