@@ -124,5 +124,5 @@ def test_ctrl_c_stops_soon_and_leaves_no_file(tmp_path):
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert b"Traceback" not in err
-    assert b"stopped; no incomplete file was left." in err
+    assert b"stopped; nothing half-written was left." in err
     assert list(folder.iterdir()) == []

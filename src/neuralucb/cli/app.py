@@ -65,7 +65,7 @@ def main() -> None:
         interrupt = _interrupt_behind(end)
         if interrupt is None:
             raise
-        err.print(str(interrupt) or "stopped; no incomplete file was left.", soft_wrap=True)
+        err.print(str(interrupt) or "stopped; nothing half-written was left.", soft_wrap=True)
         _leave(INTERRUPTED)
     except Exception:
         err.print(traceback.format_exc(), soft_wrap=True)
