@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from ..processes import started
+
 TINY = ["--rounds", "40", "--seeds", "2", "--schedule", "10", "--set", "dim=4"]
 NETWORK = ["--set", "width=4", "--set", "steps=3", "--set", "batch_size=4"]
 
@@ -114,14 +116,14 @@ def test_help_does_not_wait_for_jax():
 def test_ctrl_c_stops_soon_and_leaves_no_file(tmp_path):
     folder = tmp_path / "o"
     arguments = ["run", "neural-ucb", "h1", "--rounds", "200000", "--seeds", "4", "--out", str(folder)]
-    process = subprocess.Popen(
+    with started(
         [sys.executable, "-m", "neuralucb.cli", *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE,
         env=os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
-    )  # fmt: skip
-    assert process.stderr.readline().startswith(b"neural-ucb on h1")  # compiling begins, then hours of rounds
-    time.sleep(10)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    ) as process:  # fmt: skip
+        assert process.stderr.readline().startswith(b"neural-ucb on h1")  # compiling begins, then hours of rounds
+        time.sleep(10)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert b"Traceback" not in err
     assert b"stopped; nothing half-written was left." in err
