@@ -37,11 +37,12 @@ def data_list() -> None:
     rows = [["name", "where", "rows", "features", "classes"]]
     for each in SETS.values():
         path = data_path(each.name)
-        where = str(path) if path.exists() else f"missing: neuralucb data fetch {each.name}"
+        where = str(path) if path.exists() else "not fetched"
         alias = "".join(f" ({alias})" for alias, name in ALIASES.items() if name == each.name)
         rows.append([each.name + alias, where, str(each.rows), str(each.features), str(each.classes)])
     rows += [[name, "comes with scikit-learn", "", "", ""] for name in BUNDLED]
     out.print(terminal_table(rows, title="", left=2))
+    out.print("\n`neuralucb data fetch NAME` downloads a data set.")
 
 
 @data_app.command("path")
@@ -89,7 +90,7 @@ def _count() -> list[list[str]]:
 
     rows = []
     for name in SETS:
-        counted = ["missing", "", ""]
+        counted = ["not fetched", "", ""]
         if data_path(name).exists():
             try:
                 table = load(name)
