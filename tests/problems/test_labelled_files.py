@@ -132,7 +132,7 @@ def test_lists_records_and_bytes_in_parquet_are_refused_or_dropped(tmp_path):
         ("a.csv", b"p,q\n" + b"x" * 200_000 + b",2\n", "q", "cannot be read: field larger"),
         ("a.npz", b"not a zip", None, "cannot be read: it is not a NumPy file"),
         ("a.npz", b"not a zip", "q", "label must not be given with a .npz"),
-        ("a.txt", b"", None, "must be a file .npz, .csv or .parquet"),
+        ("a.txt", b"", None, "must be a .npz, .csv or .parquet file"),
         ("gone.csv", None, "q", "gone.csv cannot be read: it was not found"),
         ("gone.parquet", None, "q", "gone.parquet cannot be read: it was not found"),
     ],

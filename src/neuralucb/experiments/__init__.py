@@ -1,4 +1,4 @@
-"""Experiments: runs of many seeds and settings, their statistics, tables and figures. Needs the extra `experiments`."""
+"""Experiments: runs over many seeds and settings, and their statistics. Needs the extra `experiments`."""
 
 from neuralucb.experiments.plans import Plan, plan, plan_grid, with_baselines
 from neuralucb.experiments.results import Result, Summary

@@ -79,7 +79,7 @@ def read_table(path: Path, label: str | None) -> Table:
     """
     kind = path.suffix.lower()
     if kind not in ENDINGS:
-        raise InputError(f"data must be a file .npz, .csv or .parquet, got {path}.")
+        raise InputError(f"data must be a .npz, .csv or .parquet file, got {path}.")
     if kind == ".npz" and label is not None:
         raise InputError(f"label must not be given with a .npz file, whose labels are y, got {label!r}.")
     if not path.is_file():
