@@ -67,7 +67,8 @@ def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, s
 
     def whole(key: jax.Array) -> Outcome:
         run = prepare(policy, problem, rounds=rounds, schedule=schedule)
-        end = run.advance(key, problem.data, run.begin(key, problem.data), 0, len(run.ends))
+        data = jax.device_put(problem.data)  # NumPy arrays cannot be indexed by traced rows
+        end = run.advance(key, data, run.begin(key, data), 0, len(run.ends))
         return Outcome(end.trace, end.belief)
 
     return exact(whole)(key)

@@ -1,6 +1,5 @@
-"""The command line, as a stranger uses it."""
+"""The command line as a whole: exit codes, bad input, faults and Ctrl-C."""
 
-import json
 import os
 import signal
 import subprocess
@@ -9,73 +8,9 @@ import time
 
 import pytest
 
+from neuralucb import InputError, StorageError, experiments
+
 from ..processes import started
-
-TINY = ["--rounds", "40", "--seeds", "2", "--schedule", "10", "--set", "dim=4"]
-NETWORK = ["--set", "width=4", "--set", "steps=3", "--set", "batch_size=4"]
-
-
-def test_list_shows_algorithms_problems_and_presets(command):
-    code, out, _ = command("list")
-    assert code == 0
-    for name in ("neural-ucb", "lin-ucb", "neural-epsilon-greedy", "h1", "h2", "h3", "paper"):
-        assert name in out
-
-
-def test_list_of_an_algorithm_shows_symbols_defaults_and_grids(command):
-    _, out, _ = command("list", "neural-ucb")
-    for part in ("regularization", "λ", "design_precision", "0.001, 0.01, 0.1", "[x,"):
-        assert part in out
-
-
-def test_run_leaves_a_figure_and_a_table(command, tmp_path):
-    code, out, _ = command("run", "neural-ucb", "h1", *TINY, *NETWORK, "--out", "here")
-    assert code == 0
-    assert "95 % interval" in out
-    assert (tmp_path / "here" / "neural-ucb-h1.png").stat().st_size > 10_000
-    assert "| neural-ucb | h1 | " in (tmp_path / "here" / "neural-ucb-h1.md").read_text()
-    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["neural-ucb-h1.md", "neural-ucb-h1.png"]
-    assert "uniform" in out
-    assert "oracle" in out
-
-
-def test_json_with_a_folder_writes_the_figure_too(command, tmp_path):
-    code, out, _ = command("run", "lin-ucb", "h3", *TINY, "--json", "--out", "here")
-    assert code == 0
-    assert json.loads(out)["algorithm"] == "lin-ucb"
-    assert (tmp_path / "here" / "lin-ucb-h3.png").exists()
-    assert command("run", "lin-ucb", "h3", *TINY, "--json", "--out", "/proc/nowhere")[0] == 2
-
-
-def test_a_mistake_leaves_no_folder(command, tmp_path):
-    assert command("run", "nope", "h1")[0] == 2
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_run_json_prints_one_object_and_writes_nothing(command, tmp_path):
-    code, out, err = command("run", "lin-ucb", "h3", *TINY, "--json")
-    record = json.loads(out)
-    assert code == 0
-    assert err == ""
-    assert record["algorithm"] == "lin-ucb"
-    assert len(record["final_regret"]["per_seed"]) == 2
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_compare_draws_all_in_one_figure(command, tmp_path):
-    code, out, _ = command("compare", "h2", "--algorithms", "neural-ucb,lin-ucb", *TINY, *NETWORK)
-    assert code == 0
-    assert "neural-ucb" in out
-    assert "lin-ucb" in out
-    assert (tmp_path / "out" / "compare-h2.png").exists()
-
-
-def test_divergence_is_told_on_the_terminal(command):
-    arguments = [*TINY, "--set", "width=20", "--set", "steps=30", "--set", "step_size=100"]
-    code, out, err = command("run", "neural-ucb", "h2", *arguments)
-    assert code == 0
-    assert "2 of 2" in out
-    assert "diverged for seeds 0, 1" in " ".join(err.split())
 
 
 @pytest.mark.parametrize(
@@ -106,6 +41,43 @@ def test_bad_input_is_a_short_message_and_exit_code_2(command, arguments, messag
     assert code == 2
     assert message in " ".join(err.split())
     assert "Traceback" not in out + err
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (InputError("the argument x is bad."), "error: the argument x is bad."),
+        (StorageError("journal is damaged."), "error: journal is damaged."),
+        (FileNotFoundError(2, "No such file or directory", "gone.csv"), "error: gone.csv cannot be used: No such file"),
+        (OSError("no space"), "error: a file cannot be used: no space."),
+    ],
+)
+def test_what_the_caller_can_mend_is_one_line_and_exit_code_2(command, monkeypatch, error, message):
+    monkeypatch.setattr(experiments, "plan", raises(error))
+    code, out, err = command("run", "lin-ucb", "h1")
+    assert (code, out) == (2, "")
+    assert err.startswith(message)
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("error", [ValueError("[red]shapes differ[/red]"), KeyError("belief"), RuntimeError("XLA")])
+def test_a_fault_of_the_library_is_a_traceback_and_exit_code_70(command, monkeypatch, error):
+    monkeypatch.setattr(experiments, "plan", raises(error))
+    code, out, err = command("run", "lin-ucb", "h1")
+    assert (code, out) == (70, "")
+    assert "Traceback" in err
+    assert repr(error.args[0]).strip("'") in err  # printed as it is, without markup
+    assert "in raise_it" in err
+    assert "please report it with the lines above" in " ".join(err.split())
+
+
+def raises(error):
+    """A function that raises it, whatever it is given."""
+
+    def raise_it(*_, **__):
+        raise error
+
+    return raise_it
 
 
 def test_help_does_not_wait_for_jax():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuralucb.algorithms import ALGORITHMS
-from neuralucb.display.figures import CROWD, DASHES, SCALE, Curve, draw_regret, style_of
+from neuralucb.display.figures import BASELINES, DASHES, INNER_LEGEND, Curve, draw_regret, style_of
 
 
 def curve(algorithm, problem):
@@ -15,10 +15,10 @@ def curve(algorithm, problem):
 
 
 def test_every_algorithm_has_a_pattern_of_its_own():
-    patterns = [style_of(place)[1] for place in range(len(ALGORITHMS) - len(SCALE))]
+    patterns = [style_of(place)[1] for place in range(len(ALGORITHMS) - len(BASELINES))]
     assert len(set(patterns)) == len(patterns)
-    assert SCALE["uniform"][1] not in DASHES
-    dots = [pattern for pattern in [*patterns, SCALE["uniform"][1]] if pattern != "-" and max(pattern[1][::2]) <= 1]
+    assert BASELINES["uniform"][1] not in DASHES
+    dots = [pattern for pattern in [*patterns, BASELINES["uniform"][1]] if pattern != "-" and max(pattern[1][::2]) <= 1]
     gaps = sorted(min(pattern[1][1::2]) for pattern in dots)
     assert all(wide >= 2 * narrow for narrow, wide in pairwise(gaps)), "dots like other dots"
 
@@ -30,7 +30,7 @@ def test_a_name_with_dollars_is_no_formula(tmp_path, name):
 
 
 def test_a_common_legend_names_an_algorithm_once_and_counts_all_its_diverged_runs(tmp_path):
-    names = list(ALGORITHMS)[: CROWD + 1]
+    names = list(ALGORITHMS)[: INNER_LEGEND + 1]
     panels = [[curve(name, problem) for name in names] for problem in ("h1", "h2")]
     panels[1][0] = panels[1][0]._replace(diverged=1)
     draw_regret(panels, [tmp_path / "a.svg"])

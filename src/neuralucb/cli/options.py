@@ -1,8 +1,11 @@
 """Options that several commands share, and how their text is read."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,21 +22,28 @@ __all__ = [
     "PresetName",
     "ProblemName",
     "Repeat",
+    "RunOptions",
     "Seeds",
     "Set",
     "When",
     "named_problem",
     "prepare_folder",
     "read_set",
+    "with_run_options",
 ]
 
 ProblemName = Annotated[str | None, typer.Argument(help="See `neuralucb list`; not with --data.")]
 
 
-Seeds = Annotated[int, typer.Option(help="Runs, with seeds 0, 1, …")]
+Rounds = Annotated[int | None, typer.Option(help="Rounds to play (T); default 10 000, or all rows if they are fewer.")]
 
 
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as you like.")]
+Seeds = Annotated[int, typer.Option(help="Number of runs, with seeds 0, 1, …")]
+
+
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be given several times.")
+]
 
 
 PresetName = Annotated[str | None, typer.Option("--preset", help="A bundle of settings: see `neuralucb list`.")]
@@ -42,19 +52,58 @@ PresetName = Annotated[str | None, typer.Option("--preset", help="A bundle of se
 When = Annotated[str | None, typer.Option(help="When to learn: 50, or 10:500,50:2000,100. Default: the preset's.")]
 
 
-DataFile = Annotated[Path | None, typer.Option("--data", help="A file of your own, .npz, .csv or .parquet.")]
+DataFile = Annotated[Path | None, typer.Option("--data", help="Your data: a .npz, .csv or .parquet file.")]
 
 
 Label = Annotated[str | None, typer.Option(help="With --data: the column of labels.")]
 
 
-Repeat = Annotated[bool, typer.Option("--repeat", help="With data: begin again after the last row.")]
+Repeat = Annotated[bool, typer.Option("--repeat", help="With data: start over after the last row.")]
 
 
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for figure and table; without --json: out.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Folder for figure and table. Default: out, or none with --json."),
+]
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of every command that runs algorithms on a problem."""
+
+    problem: ProblemName = None
+    rounds: Rounds = None
+    seeds: Seeds = 10
+    settings: Set = None
+    preset: PresetName = None
+    schedule: When = None
+    data: DataFile = None
+    label: Label = None
+    repeat: Repeat = False
+    folder: Out = None
+    as_json: AsJson = False
+
+
+def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that takes `options: RunOptions`, as Typer needs it: with one parameter per field instead."""
+    first = [each for each in inspect.signature(command).parameters.values() if each.name != "options"]
+    flags = [
+        inspect.Parameter(
+            each.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=each.default, annotation=each.type
+        )
+        for each in fields(RunOptions)
+    ]
+
+    @wraps(command)
+    def with_flags(**given: Any) -> None:
+        options = RunOptions(**{flag.name: given.pop(flag.name) for flag in flags})
+        command(**given, options=options)
+
+    with_flags.__signature__ = inspect.Signature([*first, *flags])  # type: ignore[attr-defined]
+    return with_flags
 
 
 def named_problem(problem: str | None, data: Path | None, label: str | None) -> "Definition":
@@ -65,13 +114,13 @@ def named_problem(problem: str | None, data: Path | None, label: str | None) -> 
         raise InputError("name a problem, or give a file with --data; not both.")
     if data is None:
         if label is not None:
-            raise InputError(f"--label goes with --data, got {label!r}; {problem} has labels of its own or none.")
+            raise InputError(f"--label goes with --data, got {label!r}; {problem} comes with its labels or needs none.")
         return find_problem(str(problem))
     return from_file(data, label)
 
 
 def read_set(items: Sequence[str] | None, repeat: bool = False) -> dict[str, str]:
-    """The settings of --set, and --repeat among them."""
+    """The settings given with --set and --repeat, as text by name."""
     given = {"repeat": "true"} if repeat else {}
     for item in items or ():
         name, equals, value = item.partition("=")
@@ -82,7 +131,7 @@ def read_set(items: Sequence[str] | None, repeat: bool = False) -> dict[str, str
 
 
 def prepare_folder(folder: Path) -> None:
-    """Fail before computing, not after, if nothing can be written."""
+    """Make the folder, and check that it can be written: before computing, not after."""
     probe = folder / ".writable"
     try:
         folder.mkdir(parents=True, exist_ok=True)

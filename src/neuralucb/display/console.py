@@ -1,4 +1,4 @@
-"""Where commands print: text as it is, since a path or a reason may look like markup or an emoji's name."""
+"""Where commands print. Text is printed as it is: a path or a message may look like markup or an emoji's name."""
 
 from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""Figures: cumulative regret over rounds, mean and 95 % band. Colour-blind safe, and legible in grey by line style."""
+"""Figures: cumulative regret over rounds, mean and 95 % band. Safe for the colour-blind, and legible in grey."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -20,30 +20,30 @@ DASHES: tuple[Any, ...] = (
     "-",
     (0, (6, 2)),  # dashes
     (0, (1, 1.2)),  # dots
-    (0, (6, 1.5, 1, 1.5)),  # a dash, a dot
+    (0, (6, 1.5, 1, 1.5)),  # dash, dot
     (0, (13, 3)),  # long dashes
-    (0, (6, 1.5, 1, 1.5, 1, 1.5)),  # a dash, two dots
+    (0, (6, 1.5, 1, 1.5, 1, 1.5)),  # dash, dot, dot
     (0, (2.5, 1.5)),  # short dashes
-    (0, (13, 2, 4, 2)),  # a long dash, a short one
-    (0, (13, 2, 1, 2, 1, 2, 1, 2)),  # a long dash, three dots
+    (0, (13, 2, 4, 2)),  # long dash, short dash
+    (0, (13, 2, 1, 2, 1, 2, 1, 2)),  # long dash, three dots
     (0, (3, 6)),  # short dashes with wide gaps
 )
 
 
-SCALE = {"uniform": ("#777777", (0, (1, 5))), "oracle": ("#777777", "-")}
-"""Lines for scale stay in the background."""
+BASELINES = {"uniform": ("#777777", (0, (1, 5))), "oracle": ("#777777", "-")}
+"""Colour and dash of the lines that stay in the background."""
 
 
-HANDLE = 5
-"""Length of a line in the legend: a pattern has to show."""
+HANDLE_LENGTH = 5
+"""Of a line in the legend: long enough to show its pattern."""
 
 
-CROWD = 5
-"""More lines than this, and the legend moves out of the way."""
+INNER_LEGEND = 5
+"""The most lines of a legend inside a panel; with more, one legend stands beside the figure."""
 
 
-POINTS = 500
-"""Points drawn of a curve: more than a figure can show."""
+CURVE_POINTS = 500
+"""The most points drawn per curve: as many as a figure can show."""
 
 
 class Curve(NamedTuple):
@@ -55,35 +55,41 @@ class Curve(NamedTuple):
     regret: np.ndarray
     """[seeds, points] cumulative regret after those rounds"""
     band: tuple[np.ndarray, np.ndarray] | None
-    """the interval of its mean at each point; None with one seed"""
+    """the interval of the mean at each point; None with one seed"""
     diverged: int
     """seeds that diverged"""
 
 
 def curve_of(result: Result) -> Curve:
-    """A result as a line, with as many points as a figure can show."""
-    points = np.unique(np.linspace(0, result.rounds - 1, min(POINTS, result.rounds)).astype(int))
+    """A result as a line of a figure."""
+    points = np.unique(np.linspace(0, result.rounds - 1, min(CURVE_POINTS, result.rounds)).astype(int))
     curves = result.regret[:, points]
     band = interval(curves) if len(curves) > 1 else None
     return Curve(result.algorithm, result.problem, points + 1, curves, band, result.diverged)
 
 
 def draw_regret(panels: Sequence[Sequence[Curve]], paths: Sequence[Path], *, columns: int = 4) -> None:
-    """One panel a problem, one line an algorithm; a file for each path, its ending names the form."""
+    """Draw cumulative regret, one line per algorithm.
+
+    Args:
+        panels: one panel per problem.
+        paths: files to write; their endings name the format.
+        columns: the most panels in a row.
+    """
     drawn = dict.fromkeys(curve.algorithm for curves in panels for curve in curves)
-    names = [name for name in drawn if name not in SCALE]
-    crowded = len(drawn) > CROWD
+    names = [name for name in drawn if name not in BASELINES]
+    crowded = len(drawn) > INNER_LEGEND
     across = min(columns, len(panels))
     figure, axes = new_figure(len(panels), across, width=4.6, height=3.9, margin=2.4 if crowded else 0.4)
     everywhere = _labels([curve for curves in panels for curve in curves])
     for axis, curves in zip(axes, panels, strict=True):
-        labels = everywhere if crowded else _labels(curves)  # one legend for all panels, or each its own
-        _panel(axis, curves, names, labels, shade=0.08 if crowded else 0.18)
+        labels = everywhere if crowded else _labels(curves)  # one legend for all panels, or one per panel
+        _draw_panel(axis, curves, names, labels, shade=0.08 if crowded else 0.18)
         if not crowded:
-            axis.legend(frameon=False, fontsize=9, loc="upper left", handlelength=HANDLE)
+            axis.legend(frameon=False, fontsize=9, loc="upper left", handlelength=HANDLE_LENGTH)
     if crowded:
         lines = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-        where = {"loc": "outside right upper", "handlelength": HANDLE}
+        where = {"loc": "outside right upper", "handlelength": HANDLE_LENGTH}
         figure.legend(lines.values(), lines.keys(), frameon=False, fontsize=9, **where)
     for axis in axes[::across]:
         axis.set_ylabel("cumulative regret")
@@ -91,7 +97,7 @@ def draw_regret(panels: Sequence[Sequence[Curve]], paths: Sequence[Path], *, col
 
 
 def new_figure(panels: int, across: int, *, width: float, height: float, margin: float) -> tuple[Any, list[Any]]:
-    """A figure and its axes, `across` in a row; made without pyplot, so that nothing global is touched."""
+    """A figure and its axes, `across` in a row; made without pyplot, which would change global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -105,14 +111,14 @@ def new_figure(panels: int, across: int, *, width: float, height: float, margin:
 
 
 def save(figure: Any, paths: Sequence[Path]) -> None:
-    """Write a figure in each of these forms, whole or not at all. SVG keeps its text as text."""
+    """Write a figure to each of these paths; their endings name the format. SVG keeps its text as text."""
     from matplotlib import rc_context
 
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "neuralucb", "pdf.fonttype": 42}):
         for path in paths:
-            form = path.suffix[1:]
-            metadata = {"Date": None} if form == "svg" else {"CreationDate": None} if form == "pdf" else {}
-            write_whole(path, partial(figure.savefig, format=form, metadata=metadata))
+            kind = path.suffix[1:]
+            metadata = {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else {}
+            write_whole(path, partial(figure.savefig, format=kind, metadata=metadata))
 
 
 def style_of(index: int) -> tuple[str, Any]:
@@ -121,14 +127,14 @@ def style_of(index: int) -> tuple[str, Any]:
 
 
 def tidy(axis: Any) -> None:
-    """A light grid, no box."""
+    """Give an axis a light grid and no box."""
     axis.grid(alpha=0.25, linewidth=0.6)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
 
 
 def _labels(curves: Sequence[Curve]) -> dict[str, str]:
-    """What a legend calls each algorithm: its name, and how many of its runs diverged."""
+    """Legend entries by algorithm: its name, and how many of its runs diverged."""
     labels = {}
     for name in dict.fromkeys(curve.algorithm for curve in curves):
         mine = [curve for curve in curves if curve.algorithm == name]
@@ -137,11 +143,11 @@ def _labels(curves: Sequence[Curve]) -> dict[str, str]:
     return labels
 
 
-def _panel(
+def _draw_panel(
     axis: Any, curves: Sequence[Curve], names: Sequence[str], labels: Mapping[str, str], *, shade: float
 ) -> None:
     for curve in curves:
-        colour, dash = SCALE.get(curve.algorithm) or style_of(names.index(curve.algorithm))
+        colour, dash = BASELINES.get(curve.algorithm) or style_of(names.index(curve.algorithm))
         mean = curve.regret.mean(axis=0)
         axis.plot(curve.rounds, mean, color=colour, linestyle=dash, label=labels[curve.algorithm])
         if curve.band is not None:

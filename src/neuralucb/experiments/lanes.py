@@ -1,12 +1,13 @@
-"""One compiled program, and how lanes (seeds × numeric settings) are led through it.
+"""Lanes (seeds × numeric settings) of one algorithm on one problem, run side by side by one compiled program.
 
-On a CPU the lanes go through in small groups that fit the cache, one thread a core; on a GPU all at once.
+On a CPU the lanes run in small groups that fit the cache, one thread per core; on a GPU all at once.
 """
 
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Event, Lock
 from typing import Any, NamedTuple
 
@@ -21,17 +22,18 @@ from neuralucb.runtime.threads import cores
 from neuralucb.schedules import read_schedule
 from neuralucb.simulation import Simulation, State, Trace, prepare
 
-__all__ = ["Lanes", "Program", "compile_loops"]
+__all__ = ["Grouping", "Lanes", "Program", "compile_loops", "compile_program", "group_lanes"]
 
 CACHE_BYTES = 8 * 2**20
-"""State that a core works on at a time. Forty lanes of 2.4 MB at once took three times as long a lane as one or two."""
+"""State that a core works on at a time. Forty lanes of 2.4 MB at once took three times as long per lane as one or two.
+"""
 
 
-PIECE_SECONDS = 0.3
+CALL_SECONDS = 0.3
 """How long a compiled call should last: short enough for a smooth progress bar and a prompt Ctrl-C."""
 
 
-WHOLE_LOOPS = {
+GRAPH_OPTIONS = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CONDITIONAL,WHILE,DYNAMIC_SLICE_FUSION",
     "xla_gpu_graph_min_graph_size": 1,
 }
@@ -39,7 +41,7 @@ WHOLE_LOOPS = {
 
 
 class Lanes(NamedTuple):
-    """Seeds, and traced settings by name; one entry a lane."""
+    """Seeds, and traced settings by name; one entry per lane."""
 
     seeds: np.ndarray
     numbers: dict[str, np.ndarray]
@@ -49,75 +51,32 @@ class Lanes(NamedTuple):
         return Lanes(self.seeds[rows], {name: values[rows] for name, values in self.numbers.items()})
 
 
+class Grouping(NamedTuple):
+    """How lanes are spread over the machine."""
+
+    size: int
+    """lanes per compiled call"""
+    workers: int
+    """calls at the same time"""
+
+
+@dataclass
 class Program:
-    """An algorithm of one shape on one problem, compiled once for groups of lanes."""
+    """An algorithm of one shape on one problem, compiled for groups of lanes; see `compile_program`."""
 
-    def __init__(
-        self,
-        algorithm: Algorithm,
-        problem: Problem,
-        settings: Mapping[str, Any],
-        rounds: int,
-        when: str,
-        lanes: Lanes,
-        *,
-        threads: int | None = None,
-    ) -> None:
-        def simulation(numbers: Mapping[str, Any]) -> Simulation:
-            policy = algorithm.recipe(Task(problem.dim, rounds, problem.shared_by), {**settings, **numbers})
-            return prepare(
-                policy,
-                reveal(problem) if algorithm.sees_expected else problem,
-                rounds=rounds,
-                schedule=read_schedule(when),
-            )
+    data: Any
+    """the problem's data, on the device"""
+    begin: Callable[..., State]
+    advance: Callable[..., State]
+    ends: tuple[int, ...]
+    """the last round of each segment"""
+    grouping: Grouping
+    compile_seconds: float
 
-        def begin(data: Any, seed: jax.Array, numbers: Mapping[str, Any]) -> State:
-            return simulation(numbers).begin(jax.random.key(seed), data)
-
-        def advance(
-            data: Any, seed: jax.Array, numbers: Mapping[str, Any], state: State, first: Any, last: Any
-        ) -> State:
-            return simulation(numbers).advance(jax.random.key(seed), data, state, first, last)
-
-        started = time.perf_counter()
-        with jax.enable_x64(True):
-            self.data = jax.device_put(problem.data)
-            one = lanes.take(np.arange(1))
-            shape = jax.eval_shape(_side_by_side(begin, (None, 0, 0), 1), self.data, one.seeds, one.numbers)
-            lane_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shape))
-            self.group, self.workers = _group(len(lanes.seeds), lane_bytes, threads)
-            require_memory(
-                lane_bytes * self.workers,
-                what=f"{algorithm.name}, {self.workers} lanes of {lane_bytes / 1e6:.1f} MB at a time,",
-                cure="take fewer rounds or seeds, a smaller network, or design='diagonal' where there is one",
-            )
-            while True:
-                self.begin, self.advance = self._compile(begin, advance, lanes)
-                if self.group == 1 or _needed(self.advance) * self.workers <= available_bytes():
-                    break
-                self.group = -(-self.group // 2)  # measured, not guessed: what the compiler asks for
-            self.ends = simulation({name: values[0] for name, values in lanes.numbers.items()}).ends
-        self.compile_seconds = time.perf_counter() - started
-
-    def _compile(self, begin: Callable[..., State], advance: Callable[..., State], lanes: Lanes) -> tuple[Any, Any]:
-        """Both functions, for groups of the present size."""
-        group = lanes.take(np.arange(self.group) % len(lanes.seeds))
-        start = _side_by_side(begin, (None, 0, 0), self.group)
-        state = jax.eval_shape(start, self.data, group.seeds, group.numbers)
-        going_on = _side_by_side(advance, (None, 0, 0, 0, None, None), self.group)
-        at = np.int32(0)
-        return (
-            jax.jit(start).lower(self.data, group.seeds, group.numbers).compile(),
-            compile_loops(
-                jax.jit(going_on, donate_argnums=3).lower(self.data, group.seeds, group.numbers, state, at, at)
-            ),
-        )
-
-    def run(self, lanes: Lanes, progress: Progress | None) -> tuple[np.ndarray, np.ndarray]:
+    def run(self, lanes: Lanes, progress: Progress | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Cumulative regret [lanes, rounds] in float64, and the round of divergence [lanes]."""
-        count, rounds = len(lanes.seeds), self.ends[-1]
-        starts = range(0, count, self.group)
+        count, rounds, size = len(lanes.seeds), self.ends[-1], self.grouping.size
+        starts = range(0, count, size)
         done, lock, stop = [0] * len(starts), Lock(), Event()
 
         def report(group: int, lane_rounds: int) -> None:
@@ -127,14 +86,14 @@ class Program:
                     progress(sum(done), count * rounds)
 
         def work(group: int) -> tuple[np.ndarray, np.ndarray]:
-            rows = np.arange(starts[group], starts[group] + self.group)
+            rows = np.arange(starts[group], starts[group] + size)
             real = int((rows < count).sum())  # the last group is filled up with lanes that are dropped again
             members = lanes.take(rows % count)
-            with jax.enable_x64(True):  # the setting is a thread's own
-                trace = self._lead(members, lambda t: report(group, real * t), stop)
+            with jax.enable_x64(True):  # JAX keeps this setting per thread
+                trace = _play(self, members, lambda t: report(group, real * t), stop)
                 return np.cumsum(trace.regret, axis=1, dtype=np.float64)[:real], np.asarray(trace.diverged_at)[:real]
 
-        with ThreadPoolExecutor(self.workers) as pool:
+        with ThreadPoolExecutor(self.grouping.workers) as pool:
             futures = [pool.submit(work, group) for group in range(len(starts))]
             try:
                 parts = [future.result() for future in futures]
@@ -144,31 +103,96 @@ class Program:
                 raise
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
-    def _lead(self, lanes: Lanes, report: Callable[[int], None], stop: Event) -> Trace:
-        """Advance one group to its end, in pieces of about PIECE_SECONDS."""
-        state = self.begin(self.data, lanes.seeds, lanes.numbers)
-        first, stride = 0, 1
-        while first < len(self.ends) and not stop.is_set():
-            last = min(first + stride, len(self.ends))
-            started = time.perf_counter()
-            state = self.advance(self.data, lanes.seeds, lanes.numbers, state, np.int32(first), np.int32(last))
-            jax.block_until_ready(state)
-            took = time.perf_counter() - started
-            stride = max(1, min(2 * stride, int(stride * PIECE_SECONDS / max(took, 1e-6))))
-            report(self.ends[last - 1])
-            first = last
-        return state.trace
+
+def compile_program(
+    algorithm: Algorithm,
+    problem: Problem,
+    settings: Mapping[str, Any],
+    lanes: Lanes,
+    *,
+    rounds: int,
+    schedule: str,
+    threads: int | None = None,
+) -> Program:
+    """Compile an algorithm on a problem for lanes like these.
+
+    Args:
+        algorithm: what is run.
+        problem: what it is run on.
+        settings: the algorithm's settings; those in `lanes.numbers` are traced and override them.
+        lanes: an example: their number decides the group size, their first values the shapes.
+        rounds: T.
+        schedule: when to learn, as `read_schedule` reads it.
+        threads: the most threads on a CPU; one per core if not set.
+
+    Raises:
+        InputError: if a single lane per thread needs more memory than is free.
+    """
+    started = time.perf_counter()
+
+    def simulation(numbers: Mapping[str, Any]) -> Simulation:
+        policy = algorithm.recipe(Task(problem.dim, rounds, problem.shared_by), {**settings, **numbers})
+        seen = reveal(problem) if algorithm.sees_expected else problem
+        return prepare(policy, seen, rounds=rounds, schedule=read_schedule(schedule))
+
+    def begin(data: Any, seed: jax.Array, numbers: Mapping[str, Any]) -> State:
+        return simulation(numbers).begin(jax.random.key(seed), data)
+
+    def advance(data: Any, seed: jax.Array, numbers: Mapping[str, Any], state: State, first: Any, last: Any) -> State:
+        return simulation(numbers).advance(jax.random.key(seed), data, state, first, last)
+
+    with jax.enable_x64(True):
+        data = jax.device_put(problem.data)
+        lane_bytes = _lane_bytes(begin, data, lanes)
+        grouping = group_lanes(len(lanes.seeds), lane_bytes, threads)
+        require_memory(
+            lane_bytes * grouping.workers,
+            what=f"{algorithm.name}, {grouping.workers} lanes of {lane_bytes / 1e6:.1f} MB at a time,",
+            cure="take fewer rounds or seeds, a smaller network, or design='diagonal' if the algorithm has it",
+        )
+        while True:
+            compiled = _compile_group(begin, advance, data, lanes, grouping.size)
+            if grouping.size == 1 or _call_bytes(compiled[1]) * grouping.workers <= available_bytes():
+                break
+            grouping = grouping._replace(size=-(-grouping.size // 2))  # by what the compiler needs, not by a guess
+        ends = simulation({name: values[0] for name, values in lanes.numbers.items()}).ends
+    return Program(data, *compiled, ends, grouping, time.perf_counter() - started)
+
+
+def group_lanes(lanes: int, lane_bytes: int, threads: int | None) -> Grouping:
+    """Groups that fit the cache, one thread per core or as many as set; on a GPU all lanes at once."""
+    if jax.default_backend() != "cpu":
+        return Grouping(lanes, 1)
+    workers = min(lanes, threads or cores())
+    return Grouping(max(1, min(CACHE_BYTES // lane_bytes, -(-lanes // workers))), workers)
 
 
 def compile_loops(lowered: Any) -> Any:
-    """The compiled function, its loops whole on a GPU where XLA knows how; another XLA may not know these options."""
+    """The compiled function; on a GPU its loops become CUDA graphs, if this version of XLA knows how."""
     if jax.default_backend() == "gpu":
         with suppress(jax.errors.JaxRuntimeError):
-            return lowered.compile(compiler_options=WHOLE_LOOPS)
+            return lowered.compile(compiler_options=GRAPH_OPTIONS)
     return lowered.compile()
 
 
-def _side_by_side(function: Callable[..., Any], axes: tuple[int | None, ...], lanes: int) -> Callable[..., Any]:
+def _compile_group(
+    begin: Callable[..., State], advance: Callable[..., State], data: Any, lanes: Lanes, size: int
+) -> tuple[Any, Any]:
+    """Both functions, compiled for groups of this size."""
+    group = lanes.take(np.arange(size) % len(lanes.seeds))
+    start = _batched(begin, (None, 0, 0), size)
+    go_on = _batched(advance, (None, 0, 0, 0, None, None), size)
+    state = jax.eval_shape(start, data, group.seeds, group.numbers)
+    segment = np.int32(0)
+    return (
+        jax.jit(start).lower(data, group.seeds, group.numbers).compile(),
+        compile_loops(
+            jax.jit(go_on, donate_argnums=3).lower(data, group.seeds, group.numbers, state, segment, segment)
+        ),
+    )
+
+
+def _batched(function: Callable[..., Any], axes: tuple[int | None, ...], lanes: int) -> Callable[..., Any]:
     """`vmap`; for one lane the function alone, since `vmap` would turn its slices into slower gathers."""
     if lanes > 1:
         return jax.vmap(function, axes)
@@ -183,15 +207,30 @@ def _side_by_side(function: Callable[..., Any], axes: tuple[int | None, ...], la
     return alone
 
 
-def _needed(compiled: Any) -> int:
-    """Bytes that a compiled call asks for beside its arguments that are there already."""
-    asked = compiled.memory_analysis()
-    return 0 if asked is None else int(asked.temp_size_in_bytes + asked.output_size_in_bytes)
+def _lane_bytes(begin: Callable[..., State], data: Any, lanes: Lanes) -> int:
+    """Bytes of one lane's state."""
+    one = lanes.take(np.arange(1))
+    state = jax.eval_shape(_batched(begin, (None, 0, 0), 1), data, one.seeds, one.numbers)
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
 
 
-def _group(lanes: int, lane_bytes: int, threads: int | None) -> tuple[int, int]:
-    """Lanes in a compiled call, and calls at a time: as many as there are cores, if it is not said."""
-    if jax.default_backend() != "cpu":
-        return lanes, 1
-    workers = min(lanes, threads or cores())
-    return max(1, min(CACHE_BYTES // lane_bytes, -(-lanes // workers))), workers
+def _call_bytes(compiled: Any) -> int:
+    """Bytes that a compiled call needs besides its arguments."""
+    needs = compiled.memory_analysis()
+    return 0 if needs is None else int(needs.temp_size_in_bytes + needs.output_size_in_bytes)
+
+
+def _play(program: Program, lanes: Lanes, report: Callable[[int], None], stop: Event) -> Trace:
+    """Advance one group to its end, in calls of about CALL_SECONDS."""
+    state = program.begin(program.data, lanes.seeds, lanes.numbers)
+    first, stride = 0, 1
+    while first < len(program.ends) and not stop.is_set():
+        last = min(first + stride, len(program.ends))
+        started = time.perf_counter()
+        state = program.advance(program.data, lanes.seeds, lanes.numbers, state, np.int32(first), np.int32(last))
+        jax.block_until_ready(state)
+        took = time.perf_counter() - started
+        stride = max(1, min(2 * stride, int(stride * CALL_SECONDS / max(took, 1e-6))))
+        report(program.ends[last - 1])
+        first = last
+    return state.trace

@@ -1,4 +1,4 @@
-"""Points: one combination of settings, the preset's and the defaults beside it, checked alone and together."""
+"""What is to be run: points (settings, checked alone and together), seeds, rounds and a schedule."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralucb.algorithms import Algorithm, Task, find_algorithm
-from neuralucb.experiments.presets import OF_DATA, Bundle, find_preset
+from neuralucb.experiments.presets import DATA_SETTINGS, Bundle, find_preset
 from neuralucb.problems import PROBLEMS, Definition, Problem, build_problem, find_problem
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import require_memory
 from neuralucb.schedules import read_schedule
-from neuralucb.settings import check_integer, read_settings
+from neuralucb.settings import Setting, check_integer, read_settings
 
-__all__ = ["Plan", "Point", "find_bundle", "plan", "read_point", "shape_of", "with_scale"]
+__all__ = ["Plan", "Point", "find_bundle", "plan", "plan_grid", "read_point", "shape_of", "with_baselines"]
+
+DEFAULT_ROUNDS = 10_000
+
+
+LARGEST_SEED = 2**32 - 1
+
+
+MOST_RUNS = 100_000
+
+
+BASELINES = ("uniform", "oracle")
+"""The worst and the best that a figure should show."""
 
 
 class Point(NamedTuple):
@@ -25,70 +37,8 @@ class Point(NamedTuple):
     problem: dict[str, Any]
 
 
-def read_point(
-    algorithm: str, definition: Definition, given: Mapping[str, Any], preset: str | None, rounds: int
-) -> Point:
-    """The given settings, the preset's, the defaults: sorted by owner and checked, also together."""
-    recipe, problem = find_algorithm(algorithm), definition.name
-    of_problem = {setting.name for setting in definition.settings}
-    of_algorithm = {setting.name for setting in recipe.settings}
-    unknown = sorted(set(given) - of_problem - of_algorithm)
-    if unknown:
-        raise InputError(
-            f"{', '.join(unknown)}: not a setting of {algorithm} ({_names(recipe.settings)}) "
-            f"nor of {problem} ({_names(definition.settings)})."
-        )
-    usual = find_bundle(definition, preset).settings_for(trains="steps" in of_algorithm)
-    lost = sorted(OF_DATA & set(usual)) if definition.given else []
-    if lost:
-        words = ", ".join(f"{name}={usual[name]!r}" for name in lost)
-        raise InputError(
-            f"the preset needs {words}, which a problem given ready made cannot take; make it so yourself."
-        )
-    chosen = {**usual, **given}
-    world = read_settings(definition.settings, {k: v for k, v in chosen.items() if k in of_problem}, of=problem)
-    settings = read_settings(recipe.settings, {k: v for k, v in chosen.items() if k in of_algorithm}, of=algorithm)
-    made = definition.make(**world)
-    if made.limit is not None and rounds > made.limit:
-        raise InputError(
-            f"rounds must be at most {made.limit}, the rows of {problem}, got {rounds}; "
-            "play fewer, or begin again after the last row: --repeat, in Python repeat=True, in a sweep's file "
-            "settings = { repeat = true }."
-        )
-    recipe.check(Task(made.dim, rounds, made.shared_by), settings)
-    return Point(settings, world)
-
-
-def find_bundle(problem: Definition, preset: str | None) -> Bundle:
-    """Schedule and settings of a preset for a problem; a file that happens to be called magic is not magic."""
-    known = any(problem is each for each in PROBLEMS.values())
-    return find_preset(preset, shared=problem.shared).bundle(problem.name if known else None, shared=problem.shared)
-
-
-def shape_of(recipe: Algorithm, point: Point) -> tuple[Any, ...]:
-    """What must be equal for two points to share a compiled program."""
-    traced = {setting.name for setting in recipe.settings if setting.traced}
-    return (tuple(item for item in point.algorithm.items() if item[0] not in traced), tuple(point.problem.items()))
-
-
-def _names(settings: Sequence[Any]) -> str:
-    return ", ".join(setting.name for setting in settings)
-
-
-LARGEST_SEED = 2**32 - 1
-
-
-SCALE = ("uniform", "oracle")
-
-
-MOST_RUNS = 100_000
-
-
-USUAL_ROUNDS = 10_000
-
-
 class Plan(NamedTuple):
-    """What is to be run, checked: nothing in it can fail for bad input any more."""
+    """What is to be run, checked: bad input has been refused, so that `play` need not check it again."""
 
     problem: Definition
     points: dict[str, list[Point]]
@@ -108,58 +58,160 @@ def plan(
     preset: str | None = None,
     schedule: str | None = None,
 ) -> Plan:
-    """The runs that `compare` would make, all bad input refused; `play` makes them."""
+    """Plan the runs that `compare` makes, without running them.
+
+    Args:
+        problem: a name, a problem such as `labelled(X, y)`, or a definition such as `from_file(…)`.
+        algorithms: their names, or a mapping from name to settings for that algorithm alone.
+        settings: for every algorithm and problem that has them.
+        rounds: T; None for 10 000, or for all rows of a data set that has fewer.
+        seeds: how many (0, 1, …), or the seeds themselves.
+        preset: a bundle of settings by name; None for the problem's default.
+        schedule: when to learn; None for the preset's.
+
+    Returns:
+        The plan, for `play`.
+
+    Raises:
+        InputError: if anything given cannot be run; the message names it, and the cure.
+
+    Example:
+        >>> from neuralucb.experiments import plan, play, with_baselines
+        >>> planned = plan("h1", ["lin-ucb", "neural-ucb"], {"dim": 4}, rounds=100, seeds=2)
+        >>> results = play(with_baselines(planned))
+    """
     if isinstance(algorithms, str):
         raise InputError(f"algorithms must be a list of names, got {algorithms!r}.")
+    empty = _plan_nothing(problem, rounds, seeds, preset, schedule)
+    by_algorithm = _distribute(empty.problem, algorithms, settings)
+    points = {
+        name: [read_point(name, empty.problem, given, preset, empty.rounds)] for name, given in by_algorithm.items()
+    }
+    return empty._replace(points=points)
+
+
+def plan_grid(
+    algorithm: str,
+    problem: str | Problem | Definition,
+    grid: Mapping[str, Sequence[Any]],
+    *,
+    rounds: int | None,
+    seeds: int | Sequence[int],
+    preset: str | None = None,
+    schedule: str | None = None,
+) -> Plan:
+    """Plan the runs that `run_grid` makes: one point per combination of the grid's values."""
+    for name, values in grid.items():
+        if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
+            raise InputError(f"grid must have a list of values for {name}, got {values!r}.")
+    empty = _plan_nothing(problem, rounds, seeds, preset, schedule)
+    points = [
+        read_point(algorithm, empty.problem, dict(zip(grid, values, strict=True)), preset, empty.rounds)
+        for values in itertools.product(*grid.values())
+    ]
+    return empty._replace(points={algorithm: points})
+
+
+def with_baselines(planned: Plan) -> Plan:
+    """The same plan with uniform and oracle added: the worst and the best that a figure should show."""
+    (first, *_), *_ = planned.points.values()
+    return planned._replace(points={**planned.points, **{name: [Point({}, first.problem)] for name in BASELINES}})
+
+
+def read_point(
+    algorithm: str, definition: Definition, given: Mapping[str, Any], preset: str | None, rounds: int
+) -> Point:
+    """The given settings over the preset's over the defaults, sorted by owner and checked, alone and together."""
+    recipe, problem = find_algorithm(algorithm), definition.name
+    of_problem = {setting.name for setting in definition.settings}
+    of_algorithm = {setting.name for setting in recipe.settings}
+    unknown = sorted(set(given) - of_problem - of_algorithm)
+    if unknown:
+        raise InputError(
+            f"{', '.join(unknown)}: not a setting of {algorithm} ({_names(recipe.settings)}) "
+            f"nor of {problem} ({_names(definition.settings)})."
+        )
+    bundled = find_bundle(definition, preset).settings_for(trains="steps" in of_algorithm)
+    ignored = sorted(DATA_SETTINGS & set(bundled)) if definition.built else []
+    if ignored:
+        words = ", ".join(f"{name}={bundled[name]!r}" for name in ignored)
+        raise InputError(
+            f"the preset sets {words}, which a problem that is already built cannot take; build it that way yourself."
+        )
+    chosen = {**bundled, **given}
+    world = read_settings(definition.settings, {k: v for k, v in chosen.items() if k in of_problem}, of=problem)
+    settings = read_settings(recipe.settings, {k: v for k, v in chosen.items() if k in of_algorithm}, of=algorithm)
+    made = definition.make(**world)
+    if made.limit is not None and rounds > made.limit:
+        raise InputError(
+            f"rounds must be at most {made.limit}, the rows of {problem}, got {rounds}; "
+            "play fewer, or start over after the last row: --repeat, in Python repeat=True, in a sweep's file "
+            "settings = { repeat = true }."
+        )
+    recipe.check(Task(made.dim, rounds, made.shared_by), settings)
+    return Point(settings, world)
+
+
+def find_bundle(problem: Definition, preset: str | None) -> Bundle:
+    """Schedule and settings of a preset for a problem; a user's file named magic does not get those for magic."""
+    known = any(problem is each for each in PROBLEMS.values())
+    return find_preset(preset, shared=problem.shared).bundle(problem.name if known else None, shared=problem.shared)
+
+
+def shape_of(recipe: Algorithm, point: Point) -> tuple[Any, ...]:
+    """What must be equal for two points to share a compiled program."""
+    traced = {setting.name for setting in recipe.settings if setting.traced}
+    return (tuple(item for item in point.algorithm.items() if item[0] not in traced), tuple(point.problem.items()))
+
+
+def _plan_nothing(
+    problem: str | Problem | Definition,
+    rounds: int | None,
+    seeds: int | Sequence[int],
+    preset: str | None,
+    schedule: str | None,
+) -> Plan:
+    """A plan without points: the problem found, and rounds, seeds and schedule checked."""
     definition = find_problem(problem)
     bundle = find_bundle(definition, preset)
     when = str(schedule or bundle.schedule)
     read_schedule(when)
-    count = _usual_rounds(definition, bundle) if rounds is None else check_integer("rounds", rounds, 1)
-    shares = _share_settings(definition, algorithms, settings)
-    points = {name: [read_point(name, definition, own, preset, count)] for name, own in shares.items()}
+    count = _default_rounds(definition, bundle) if rounds is None else check_integer("rounds", rounds, 1)
     chosen = _read_seeds(seeds)
     require_memory(
         8 * count * len(chosen),
         what=f"the regret of {len(chosen)} seeds over {count} rounds",
         cure="take fewer of either",
     )
-    return Plan(definition, points, count, chosen, when)
+    return Plan(definition, {}, count, chosen, when)
 
 
-def with_scale(prepared: Plan) -> Plan:
-    """The same plan with uniform and oracle beside it, for scale."""
-    (first, *_), *_ = prepared.points.values()
-    return prepared._replace(points={**prepared.points, **{name: [Point({}, first.problem)] for name in SCALE}})
-
-
-def _share_settings(
+def _distribute(
     problem: Definition, algorithms: Sequence[str] | Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """For each algorithm its own settings and those of the shared ones that it or the problem has."""
-    own = algorithms if isinstance(algorithms, Mapping) else {name: {} for name in algorithms}
+    """Settings by algorithm: those given for it alone, and of the common ones those that it or the problem has."""
+    separate = algorithms if isinstance(algorithms, Mapping) else {name: {} for name in algorithms}
     of_problem = [setting.name for setting in problem.settings]
-    owned = {name: [*of_problem, *(setting.name for setting in find_algorithm(name).settings)] for name in own}
-    known = list(dict.fromkeys(itertools.chain(of_problem, *owned.values())))
+    has = {name: [*of_problem, *(setting.name for setting in find_algorithm(name).settings)] for name in separate}
+    known = list(dict.fromkeys(itertools.chain(of_problem, *has.values())))
     for name, value in settings.items():
         if name not in known:
             raise InputError(
                 f"{name} (given as {value!r}) is not a setting of any of these; they have: {', '.join(known)}."
             )
     return {
-        name: {key: value for key, value in settings.items() if key in owned[name]} | dict(mine)
-        for name, mine in own.items()
+        name: {key: value for key, value in settings.items() if key in has[name]} | dict(given)
+        for name, given in separate.items()
     }
 
 
-def _usual_rounds(problem: Definition, bundle: Bundle) -> int:
-    """USUAL_ROUNDS, or the rows of a data set if they are fewer; made as it will be played, so that it is made once."""
+def _default_rounds(problem: Definition, bundle: Bundle) -> int:
+    """DEFAULT_ROUNDS, or the rows of a data set if they are fewer."""
     if not problem.shared:
-        return USUAL_ROUNDS
-    own = {setting.name for setting in problem.settings} & set(bundle.settings)
-    return min(
-        USUAL_ROUNDS, build_problem(problem, {name: bundle.settings[name] for name in own}).limit or USUAL_ROUNDS
-    )
+        return DEFAULT_ROUNDS
+    of_problem = {setting.name for setting in problem.settings} & set(bundle.settings)
+    made = build_problem(problem, {name: bundle.settings[name] for name in of_problem})  # as played: built only once
+    return min(DEFAULT_ROUNDS, made.limit or DEFAULT_ROUNDS)
 
 
 def _read_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
@@ -173,3 +225,7 @@ def _read_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     if len(set(seeds)) < len(seeds):
         raise InputError(f"seeds must differ, got {seeds!r}; a seed counted twice makes the interval too narrow.")
     return tuple(int(seed) for seed in seeds)
+
+
+def _names(settings: Sequence[Setting]) -> str:
+    return ", ".join(setting.name for setting in settings)

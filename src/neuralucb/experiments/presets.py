@@ -7,39 +7,46 @@ from neuralucb.runtime.errors import InputError
 
 __all__ = ["PRESETS", "Bundle", "Preset", "find_preset"]
 
-OF_DATA = frozenset({"input_scaling", "intercept", "drop", "repeat"})
+DATA_SETTINGS = frozenset({"input_scaling", "intercept", "drop", "repeat"})
+"""How a problem is made of data."""
 
 
-OF_NETWORKS = frozenset({"width", "depth", "scaling", "encoding", "duplicate", "design"})
+NETWORK_SETTINGS = frozenset({"width", "depth", "scaling", "encoding", "duplicate", "design"})
+"""Shapes, which linear and kernel methods take over too, where they have them."""
 
 
 class Bundle(NamedTuple):
-    """When to learn, and settings."""
+    """A schedule (when to learn), and settings."""
 
     schedule: str
     settings: Mapping[str, Any]
 
     def settings_for(self, *, trains: bool) -> dict[str, Any]:
-        """Those for an algorithm; λ, η and γ of a trained network are not a ridge regression's or a kernel's."""
-        wanted = self.settings if trains else (OF_DATA | OF_NETWORKS) & set(self.settings)
-        return {name: value for name, value in self.settings.items() if name in wanted}
+        """Those for an algorithm; a ridge regression or a kernel does not take λ, η and γ of a trained network."""
+        if trains:
+            return dict(self.settings)
+        return {name: self.settings[name] for name in self.settings if name in DATA_SETTINGS | NETWORK_SETTINGS}
 
 
 class Preset(NamedTuple):
-    """A bundle for problems whose arms have contexts of their own, one for shared contexts, and some by problem."""
+    """Bundles under one name, chosen by problem."""
 
     name: str
     summary: str
-    own: Bundle
+    separate: Bundle
+    """for problems with one context per arm"""
     shared: Bundle
+    """for problems with one context that all arms share"""
     by_problem: Mapping[str, Bundle] = {}
+    """for problems by name, where they differ"""
 
     def bundle(self, problem: str | None, *, shared: bool) -> Bundle:
-        """The bundle for a problem by its name; None for one that has no name here."""
-        return self.by_problem.get(problem or "") or (self.shared if shared else self.own)
+        """The bundle for a problem; its name is None where it is not one of `PROBLEMS`."""
+        return self.by_problem.get(problem or "") or (self.shared if shared else self.separate)
 
 
 OFTEN_AT_FIRST = "1:200,5:1000,10:2000,50"
+"""A schedule: every round up to 200, every 5th up to 1000, and so on."""
 
 
 REAL = {"width": 100, "design": "diagonal"}
@@ -84,7 +91,7 @@ PRESETS = {
         ),
         Preset(
             "best",
-            "our own for real data: standard scaling, shared trunk, warm start; for synthetic problems the paper's",
+            "our best for real data: standard scaling, shared trunk, warm start; for synthetic problems the paper's",
             Bundle("synthetic", {}),
             Bundle(OFTEN_AT_FIRST, GOOD | {"step_size": 0.1, "regularization": 1e-3}),
             {
@@ -143,7 +150,7 @@ PRESETS = {
 
 
 def find_preset(name: str | None, *, shared: bool) -> Preset:
-    """The preset of that name; without one the paper's, or, for shared contexts, our best."""
+    """The preset of that name; for None the paper's, or, with shared contexts, our best."""
     if name is None:
         return PRESETS["best" if shared else "paper"]
     if name not in PRESETS:

@@ -1,4 +1,4 @@
-"""What came of a run: regret of every seed, its statistics, and what went wrong."""
+"""The result of a run: regret of every seed, its statistics, and which seeds diverged."""
 
 import math
 from typing import Any, NamedTuple
@@ -14,16 +14,25 @@ CONFIDENCE = 0.95
 
 
 class Summary(NamedTuple):
-    """Final regret over seeds. The interval is Student's, for the mean; NaN with a single seed."""
+    """Final regret over seeds."""
 
     mean: float
     std: float
+    """standard deviation; NaN with a single seed"""
     low: float
+    """lower end of Student's 95 % interval for the mean; NaN with a single seed"""
     high: float
+    """its upper end"""
 
 
 class Result(NamedTuple):
-    """One algorithm with one setting on one problem, over all seeds."""
+    """One algorithm with one combination of settings on one problem, over all seeds.
+
+    Example:
+        >>> from neuralucb import run
+        >>> result = run("lin-ucb", "h1", rounds=1000, seeds=4)
+        >>> result.summary().mean, result.diverged, result.regret.shape
+    """
 
     algorithm: str
     problem: str
@@ -38,7 +47,7 @@ class Result(NamedTuple):
     """[seeds] round of divergence, 0 if none"""
     compile_seconds: float
     seconds: float
-    """of computing, shared by all settings of a grid; compiling not included"""
+    """of computing, without compiling; points of a grid that run together share it"""
     device: str
 
     @property
@@ -57,7 +66,7 @@ class Result(NamedTuple):
         return Summary(float(self.final_regret.mean()), _std(self.final_regret), float(low), float(high))
 
     def as_json(self) -> dict[str, Any]:
-        """A plain dictionary; what cannot be computed is None, never NaN."""
+        """The result as a dictionary for JSON, without the curves; what cannot be computed is None, never NaN."""
         summary = self.summary()
         return {
             "algorithm": self.algorithm,
@@ -85,8 +94,8 @@ class Result(NamedTuple):
 
 
 def interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Student's 95 % interval for the mean over the first axis; NaN where there is one value only."""
-    from scipy.special import stdtrit  # scipy.stats would cost a second to import
+    """Student's 95 % interval for the mean over the first axis; NaN with a single value."""
+    from scipy.special import stdtrit  # scipy.stats takes a second to import
 
     count = values.shape[0]
     mean = values.mean(axis=0)

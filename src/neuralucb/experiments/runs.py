@@ -1,6 +1,5 @@
-"""Running: an algorithm on a problem, over seeds and settings."""
+"""Runs of an algorithm on a problem, over seeds and settings: plans made and played."""
 
-import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,17 +8,10 @@ import jax
 import numpy as np
 
 from neuralucb.algorithms import find_algorithm
-from neuralucb.experiments.lanes import Lanes, Program
-from neuralucb.experiments.plans import (
-    Plan,
-    Point,
-    plan,
-    read_point,
-    shape_of,
-)
+from neuralucb.experiments.lanes import Lanes, compile_program
+from neuralucb.experiments.plans import Plan, Point, plan, plan_grid, shape_of
 from neuralucb.experiments.results import Result
 from neuralucb.problems import Definition, Problem
-from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.progress import Progress
 
 __all__ = ["compare", "play", "run", "run_grid"]
@@ -36,17 +28,34 @@ def run(
     progress: Progress | None = None,
     **settings: Any,
 ) -> Result:
-    """One algorithm on one problem: `run("neural-ucb", "h1", rounds=2000, seeds=4, step_size=0.1)`.
+    """Run one algorithm on one problem, over several seeds.
 
-    problem  a name, or a problem itself, such as `labelled(X, y)`.
-    rounds   10 000 if not given, or all rows of a data set that has fewer.
+    Args:
+        algorithm: its name; `neuralucb list` shows them.
+        problem: a name, or a problem itself, such as `labelled(X, y)`.
+        rounds: T; if not set, 10 000, or all rows of a data set that has fewer.
+        seeds: how many (0, 1, …), or the seeds themselves.
+        preset: a bundle of settings by name; if not set, the problem's default.
+        schedule: when to learn, such as "50" or "10:500,50:2000,100"; if not set, the preset's.
+        progress: called with rounds done and rounds in total, over all seeds.
+        **settings: of the algorithm and of the problem, by name.
 
-    Settings of the algorithm and of the problem go by name; seeds are a number (0, 1, …) or the seeds themselves.
+    Returns:
+        Regret of every seed, with its statistics.
+
+    Raises:
+        InputError: if anything given cannot be run; the message names it, and the cure.
+
+    Example:
+        >>> from neuralucb import run
+        >>> result = run("neural-ucb", "h1", rounds=2000, seeds=4, step_size=0.1)
+        >>> result.summary().mean
     """
     grid = {name: [value] for name, value in settings.items()}
-    return run_grid(
+    (result,) = run_grid(
         algorithm, problem, grid, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule, progress=progress
-    )[0]
+    )
+    return result
 
 
 def compare(
@@ -60,12 +69,30 @@ def compare(
     progress: Callable[[str], Progress | None] | None = None,
     **settings: Any,
 ) -> list[Result]:
-    """Several algorithms on the same problems, contexts and noise; each takes those settings that it has.
+    """Run several algorithms on the same problem, with the same contexts and noise.
 
-    algorithms  their names, or a mapping from name to settings of its own.
+    Args:
+        problem: a name, or a problem itself, such as `labelled(X, y)`.
+        algorithms: their names, or a mapping from name to settings for that algorithm alone.
+        rounds: T; if not set, 10 000, or all rows of a data set that has fewer.
+        seeds: how many (0, 1, …), or the seeds themselves.
+        preset: a bundle of settings by name; if not set, the problem's default.
+        schedule: when to learn; if not set, the preset's.
+        progress: called with an algorithm's name before it runs; returns where its progress is reported, or None.
+        **settings: each algorithm takes those that it has.
+
+    Returns:
+        One result per algorithm, in their order.
+
+    Raises:
+        InputError: if anything given cannot be run; the message names it, and the cure.
+
+    Example:
+        >>> from neuralucb import compare
+        >>> results = compare("h1", {"lin-ucb": {"exploration": 0.1}, "neural-ucb": {}}, rounds=2000, seeds=4)
     """
-    prepared = plan(problem, algorithms, settings, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
-    return play(prepared, progress)
+    planned = plan(problem, algorithms, settings, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
+    return play(planned, progress)
 
 
 def run_grid(
@@ -79,59 +106,80 @@ def run_grid(
     schedule: str | None = None,
     progress: Progress | None = None,
 ) -> list[Result]:
-    """Every combination of the grid's values, each over all seeds, in the order of `itertools.product`.
+    """Run every combination of settings in a grid, each over all seeds.
 
     Combinations that differ only in numbers (exploration, step_size, …) share one compilation.
+
+    Args:
+        algorithm: its name.
+        problem: a name, or a problem itself, such as `labelled(X, y)`.
+        grid: values by setting, of the algorithm or of the problem.
+        rounds: T; if not set, 10 000, or all rows of a data set that has fewer.
+        seeds: how many (0, 1, …), or the seeds themselves.
+        preset: a bundle of settings by name; if not set, the problem's default.
+        schedule: when to learn; if not set, the preset's.
+        progress: called with rounds done and rounds in total, over all seeds and combinations.
+
+    Returns:
+        One result per combination, in the order of `itertools.product`.
+
+    Raises:
+        InputError: if anything given cannot be run; the message names it, and the cure.
+
+    Example:
+        >>> from neuralucb import run_grid
+        >>> results = run_grid("lin-ucb", "h1", {"exploration": [0.01, 0.1, 1]}, rounds=2000, seeds=4)
     """
-    for name, values in grid.items():
-        if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
-            raise InputError(f"grid must have a list of values for {name}, got {values!r}.")
-    prepared = plan(problem, [], {}, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
-    combinations = itertools.product(*grid.values())
-    points = [
-        read_point(algorithm, prepared.problem, dict(zip(grid, values, strict=True)), preset, prepared.rounds)
-        for values in combinations
-    ]
-    return play(prepared._replace(points={algorithm: points}), None if progress is None else lambda _: progress)
+    planned = plan_grid(algorithm, problem, grid, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
+    return play(planned, None if progress is None else lambda _: progress)
 
 
-def play(prepared: Plan, progress: Callable[[str], Progress | None] | None = None) -> list[Result]:
-    """The results of a plan, in its order. `progress` is asked for a meter for each algorithm."""
+def play(planned: Plan, progress: Callable[[str], Progress | None] | None = None) -> list[Result]:
+    """Run a plan.
+
+    Args:
+        planned: from `plan`.
+        progress: called with an algorithm's name before it runs; returns where its progress is reported, or None.
+
+    Returns:
+        One result per point, in the plan's order.
+    """
     results = []
-    for algorithm, points in prepared.points.items():
+    for algorithm, points in planned.points.items():
         meter = None if progress is None else progress(algorithm)
-        results += _run_algorithm(algorithm, points, prepared, meter)
+        results += _run_algorithm(algorithm, points, planned, meter)
     return results
 
 
-def _run_algorithm(algorithm: str, points: Sequence[Point], prepared: Plan, progress: Progress | None) -> list[Result]:
-    """Points of one algorithm, those of one shape together."""
+def _run_algorithm(algorithm: str, points: Sequence[Point], planned: Plan, progress: Progress | None) -> list[Result]:
+    """Points of one algorithm; those of one shape are run together."""
     groups: dict[tuple[Any, ...], list[int]] = {}
     for index, point in enumerate(points):
         groups.setdefault(shape_of(find_algorithm(algorithm), point), []).append(index)
     results: dict[int, Result] = {}
-    each = len(prepared.seeds) * prepared.rounds
+    each = len(planned.seeds) * planned.rounds
     before = 0
     for members in groups.values():
         meter = None if progress is None else _offset(progress, before, len(points) * each)
-        results |= zip(
-            members, _run_shape(algorithm, [points[index] for index in members], prepared, meter), strict=True
-        )
+        found = _run_shape(algorithm, [points[index] for index in members], planned, meter)
+        results |= zip(members, found, strict=True)
         before += len(members) * each
     return [results[index] for index in range(len(points))]
 
 
-def _run_shape(algorithm: str, points: Sequence[Point], prepared: Plan, progress: Progress | None) -> list[Result]:
+def _run_shape(algorithm: str, points: Sequence[Point], planned: Plan, progress: Progress | None) -> list[Result]:
     """Points that differ in traced numbers alone, as lanes of one program."""
-    recipe, seeds = find_algorithm(algorithm), prepared.seeds
+    recipe, seeds = find_algorithm(algorithm), planned.seeds
     traced = [setting.name for setting in recipe.settings if setting.traced]
     columns = {name: np.asarray([point.algorithm[name] for point in points], np.float64) for name in traced}
     lanes = Lanes(
         np.tile(np.asarray(seeds, np.uint32), len(points)),
         {name: np.repeat(column, len(seeds)) for name, column in columns.items()},
     )
-    world = prepared.problem.make(**points[0].problem)
-    program = Program(recipe, world, points[0].algorithm, prepared.rounds, prepared.schedule, lanes)
+    world = planned.problem.make(**points[0].problem)
+    program = compile_program(
+        recipe, world, points[0].algorithm, lanes, rounds=planned.rounds, schedule=planned.schedule
+    )
     started = time.perf_counter()
     regret, diverged_at = program.run(lanes, progress)
     seconds = time.perf_counter() - started
@@ -139,9 +187,9 @@ def _run_shape(algorithm: str, points: Sequence[Point], prepared: Plan, progress
     return [
         Result(
             algorithm=algorithm,
-            problem=prepared.problem.name,
-            rounds=prepared.rounds,
-            schedule=prepared.schedule,
+            problem=planned.problem.name,
+            rounds=planned.rounds,
+            schedule=planned.schedule,
             settings={**point.algorithm, **point.problem},
             seeds=seeds,
             regret=curves,
@@ -154,5 +202,5 @@ def _run_shape(algorithm: str, points: Sequence[Point], prepared: Plan, progress
     ]
 
 
-def _offset(progress: Progress, before: int, whole: int) -> Progress:
-    return lambda done, total: progress(before + done, whole)
+def _offset(progress: Progress, before: int, total: int) -> Progress:
+    return lambda done, _: progress(before + done, total)

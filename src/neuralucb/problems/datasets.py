@@ -20,14 +20,14 @@ __all__ = ["ALIASES", "BUNDLED", "SETS", "DataSet", "data_folder", "data_path", 
 
 
 class DataSet(NamedTuple):
-    """A data set of the paper's Table 1, and where OpenML keeps it."""
+    """A data set of the paper's Table 1, and its number at OpenML."""
 
     name: str
     rows: int
     features: int
     classes: int
     openml: int
-    """OpenML's number for this very version"""
+    """OpenML's number of this version"""
 
 
 SETS = {
@@ -39,23 +39,23 @@ SETS = {
         DataSet("mnist", 60_000, 784, 10, 554),
     )
 }
-"""Table 1. The paper's 8 attributes of statlog leave one of shuttle's 9 out and do not say which. OpenML's mnist has
-70 000 rows, the test set included and last; the first 60 000 are kept."""
+"""Table 1. The paper lists 8 attributes of statlog, one fewer than shuttle has, and does not say which is left out.
+OpenML's mnist has 70 000 rows, the last of which are the test set; the first 60 000 are kept."""
 
 
 ALIASES = {"statlog": "shuttle"}
-"""the paper's names"""
+"""The paper's names."""
 
 
 BUNDLED = {"digits": "load_digits", "wine": "load_wine", "breast-cancer": "load_breast_cancer", "iris": "load_iris"}
-"""Sets that scikit-learn brings along: no download."""
+"""Data sets that come with scikit-learn, by the function that loads them."""
 
 
 def data_folder() -> Path:
     """Where data sets are kept: NEURALUCB_DATA, or the user's cache folder."""
-    own = os.environ.get("NEURALUCB_DATA")
+    chosen = os.environ.get("NEURALUCB_DATA")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(own).expanduser() if own else cache / "neuralucb" / "data"
+    return Path(chosen).expanduser() if chosen else cache / "neuralucb" / "data"
 
 
 def load(name: str) -> Table:
@@ -65,58 +65,64 @@ def load(name: str) -> Table:
     path = data_path(name)
     if not path.exists():
         raise InputError(
-            f"data set {name} is not there; `neuralucb data fetch {name}` downloads it, or put {path} there, "
-            "a NumPy file with the keys X and y. NEURALUCB_DATA names another folder."
+            f"data set {name} was not found; `neuralucb data fetch {name}` downloads it, or put a NumPy file with the "
+            f"keys X and y at {path}. NEURALUCB_DATA sets another folder."
         )
     return read_table(path, None)
 
 
 def data_path(name: str) -> Path:
-    """Where a data set of Table 1 is, or would be."""
+    """The path of a data set of Table 1, whether or not it exists."""
     return data_folder() / f"{find_set(name).name}.npz"
 
 
 def find_set(name: str) -> DataSet:
-    """The data set of that name, or of the paper's name for it; an unknown one lists the known."""
-    known = ALIASES.get(name, name)
-    if known in BUNDLED:
-        raise InputError(f"{name} comes with scikit-learn: there is nothing to fetch, and no file of its own.")
-    if known not in SETS:
+    """The data set of that name, or of the paper's name for it; the error for an unknown name lists the known ones."""
+    found = ALIASES.get(name, name)
+    if found in BUNDLED:
+        raise InputError(f"{name} comes with scikit-learn: there is nothing to fetch, and it has no file here.")
+    if found not in SETS:
         raise InputError(f"data set {name!r} is not known; known: {', '.join([*SETS, *ALIASES])}.")
-    return SETS[known]
+    return SETS[found]
 
 
 def fetch(name: str, progress: Callable[[int], None] | None = None) -> Path:
-    """Download a data set into the folder, check it against Table 1, and return its path; nothing half-made is left.
+    """Download a data set and check it against Table 1. An existing file is kept: to fetch it again, delete it first.
 
-    A file that is there is left as it is: to fetch it anew, delete it first.
+    Args:
+        name: of the data set; `SETS` and `ALIASES` have them.
+        progress: called with the bytes downloaded so far, several times per second.
 
-    progress  is told the bytes downloaded so far, several times a second.
+    Returns:
+        The path of the file.
+
+    Raises:
+        InputError: if the download fails, is not what Table 1 says, or cannot be written. No incomplete file is left.
     """
     expected, path = find_set(name), data_path(name)
     if path.exists():
         return path
-    by_hand = f"put {path} there by hand, a NumPy file with the keys X and y"
+    by_hand = f"put a NumPy file with the keys X and y at {path} yourself"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=path.parent):
             pass  # before the download, not after it
     except OSError as problem:
         raise InputError(
-            f"{path.parent} cannot be written ({problem.strerror}); NEURALUCB_DATA names another."
+            f"{path.parent} cannot be written ({problem.strerror}); NEURALUCB_DATA sets another."
         ) from None
     try:
         from sklearn.datasets import fetch_openml
 
         with TemporaryDirectory() as downloads, _watched(Path(downloads), progress), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns of every retry; what counts is raised in the end
+            warnings.simplefilter("ignore")  # it warns about every retry; a failure is raised in the end
             X, y = fetch_openml(
                 data_id=expected.openml, as_frame=False, return_X_y=True, parser="liac-arff", data_home=downloads
             )
         X, y = np.asarray(X, np.float32), np.unique(np.asarray(y), return_inverse=True)[1]
     except ImportError:
         raise InputError("fetching needs scikit-learn: pip install 'neuralucb[experiments]'.") from None
-    except Exception as problem:  # of the network, of archives, of the parser: a dozen kinds, and none is ours
+    except Exception as problem:  # from the network, archives, the parser: a dozen kinds, none of them ours
         raise InputError(
             f"{name} could not be downloaded ({str(problem) or type(problem).__name__}); {by_hand}."
         ) from None
@@ -136,13 +142,13 @@ def fetch(name: str, progress: Callable[[int], None] | None = None) -> Path:
 
 
 def _save(path: Path, X: np.ndarray, y: np.ndarray) -> None:
-    with path.open("wb") as file:  # a name would be given another ending
+    with path.open("wb") as file:  # given a path, NumPy would append .npz
         np.savez_compressed(file, X=X, y=y)
 
 
 @contextmanager
 def _watched(folder: Path, progress: Callable[[int], None] | None) -> Iterator[None]:
-    """Tell `progress` the bytes in a folder while something fills it."""
+    """Call `progress` with the bytes in a folder while a download fills it."""
     over = Event()
 
     def watch() -> None:
@@ -161,12 +167,13 @@ def _watched(folder: Path, progress: Callable[[int], None] | None) -> Iterator[N
 def _bytes_in(folder: Path) -> int:
     total = 0
     for path in folder.rglob("*"):
-        with suppress(OSError):  # moved away in this very moment
+        with suppress(OSError):  # moved just now
             total += path.stat().st_size if path.is_file() else 0
     return total
 
 
 def _bundled(name: str) -> Table:
+    """A data set that comes with scikit-learn."""
     try:
         from sklearn import datasets
     except ImportError:

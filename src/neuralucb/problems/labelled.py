@@ -1,4 +1,4 @@
-"""Classification as a bandit: an arm a class, reward 1 for the right one (Zhou et al. 2020, Section 7.2)."""
+"""Classification as a bandit: one arm per class, reward 1 for the right one (Zhou et al. 2020, Section 7.2)."""
 
 import hashlib
 import math
@@ -28,28 +28,41 @@ def labelled(
     repeat: bool = False,
     name: str = "labelled",
 ) -> Problem:
-    """A problem from rows X and labels y of any kind; each seed plays the rows in an order of its own.
+    """A problem from labelled rows. Each round is a row; each seed plays the rows in a different order.
 
-    Columns of words become one-hot, as in a file.
+    Args:
+        X: [rows, columns] numbers or words; columns of words become one-hot, as in a file.
+        y: [rows] labels, numbers or words; one arm per class.
+        scaling: `standard`: columns to mean 0 and standard deviation 1, then rows to norm 1; `unit`: only rows to
+            norm 1; `smooth`: rows are square images, which are blurred and halved in resolution, then scaled to
+            norm 1; `none`.
+        intercept: whether to add a column of ones before rows are scaled: a bias for networks that have none, and it
+            keeps some of the row's norm.
+        repeat: whether to start over after the last row; otherwise there are at most as many rounds as rows.
+        name: for tables and figures.
 
-    scaling    `standard`: columns to mean 0 and deviation 1, then rows to norm 1; `unit`: rows alone; `smooth`: rows
-               that are square images, blurred and at half their resolution, then rows to norm 1; `none`.
-    intercept  a column of ones, added before rows are scaled: a bias for networks without one, and a trace of the
-               length that a row had.
-    repeat     after the last row begin again; otherwise rounds must not exceed the rows.
+    Returns:
+        The problem, for `run` or `simulate`.
+
+    Raises:
+        InputError: if X or y cannot be used: not a table, missing or infinite values, one class only, …
+
+    Example:
+        >>> from neuralucb import labelled, run
+        >>> result = run("lin-ucb", labelled(X, y), seeds=4)
     """
     rows, labels = _check(X, y)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
-        raise InputError(f"y must have at least 2 classes, or there is nothing to choose, got {classes.tolist()}.")
+        raise InputError(f"y must have at least 2 classes, got {classes.tolist()}; with one there is no choice.")
     if len(classes) > max(2, len(labels) // 2):
         raise InputError(f"y must be classes, got {len(classes)} different values in {len(labels)} rows; group them.")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         scaled = scale_rows(rows, scaling, intercept=intercept)
     if scaling == "standard" and not intercept and (rows == rows[0]).all():
-        raise InputError("X must have a column that varies: every column is constant, so that all rows are alike.")
+        raise InputError("X must have a column that varies, but every column is constant, so that all rows are equal.")
     if not np.isfinite(scaled).all() or (rows.any() and not scaled.any()):
-        raise InputError(f"X must be of a size that can be scaled, got values up to {np.abs(rows).max():g}.")
+        raise InputError(f"X must have values of a size that can be scaled, got values up to {np.abs(rows).max():g}.")
     data = (scaled, codes.astype(np.int32))
     (count, dim), arms = data[0].shape, len(classes)
 
@@ -67,11 +80,11 @@ def labelled(
 
 
 def scale_rows(rows: np.ndarray, scaling: str, *, intercept: bool = False) -> np.ndarray:
-    """Rows in float32, scaled by name; a constant column becomes 0, a row of zeros stays."""
+    """Rows in float32, scaled as `labelled` says; with `standard` a constant column becomes 0, a row of zeros stays."""
     if scaling not in SCALINGS:
         raise InputError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
     if scaling == "standard":
-        constant = rows.max(axis=0) == rows.min(axis=0)  # its deviation need not round to 0
+        constant = rows.max(axis=0) == rows.min(axis=0)  # its computed deviation may not be exactly 0
         deviation = np.where(constant, 1, rows.std(axis=0))
         rows = rows - rows.mean(axis=0)
         rows[:, constant] = 0
@@ -87,10 +100,10 @@ def scale_rows(rows: np.ndarray, scaling: str, *, intercept: bool = False) -> np
 
 
 def _smooth(rows: np.ndarray) -> np.ndarray:
-    """Every second pixel, each way, of square images blurred by a Gaussian whose deviation is one pixel."""
+    """Square images, blurred by a Gaussian of one pixel's standard deviation, at half their resolution."""
     side = math.isqrt(rows.shape[1])
     if side * side != rows.shape[1]:
-        raise InputError(f"scaling smooth needs rows that are square images, got {rows.shape[1]} columns; take unit.")
+        raise InputError(f"scaling smooth needs rows that are square images, got {rows.shape[1]} columns; use unit.")
     place = np.arange(side)
     near = np.exp(-((place[::2, None] - place) ** 2) / 2)
     near /= near.sum(axis=1, keepdims=True)
@@ -98,27 +111,29 @@ def _smooth(rows: np.ndarray) -> np.ndarray:
 
 
 def _digest(rows: np.ndarray, labels: np.ndarray) -> str:
-    """Of what was given, not of what scaling made of it: that may differ between machines in the last bit."""
-    words = hashlib.sha256(np.ascontiguousarray(rows, "<f8").data)
-    words.update(repr((rows.shape, labels.tolist())).encode())
-    return words.hexdigest()[:16]
+    """A digest of the rows before scaling, which may differ between machines in the last bit."""
+    digest = hashlib.sha256(np.ascontiguousarray(rows, "<f8").data)
+    digest.update(repr((rows.shape, labels.tolist())).encode())
+    return digest.hexdigest()[:16]
 
 
 def _check(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in float64 and labels, or the reason why they cannot be used."""
     try:
         rows, labels = np.asarray(X), np.asarray(y)
-    except ValueError as problem:
+    except (TypeError, ValueError) as problem:
         raise InputError(f"X and y must be arrays: {problem}.") from None
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
         raise InputError(f"X must be a table of at least 2 rows and 1 column, got shape {rows.shape}.")
     if labels.shape != (rows.shape[0],):
         raise InputError(f"y must have one label for each of the {rows.shape[0]} rows of X, got shape {labels.shape}.")
     if any(isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given) for given in (X, y)):
-        raise InputError("X and y must not have masked values, which are missing; fill them, or drop the rows.")
+        raise InputError("X and y must not have masked values, which count as missing; fill them, or drop the rows.")
     if rows.dtype.kind not in "biuf":
         names = [str(name) for name in getattr(X, "columns", range(rows.shape[1]))]
         rows = Table("X", names, list(rows.T), labels).rows()
-    rows = rows.astype(np.float64)
+    with np.errstate(over="ignore"):  # of long doubles: infinite, and refused below
+        rows = rows.astype(np.float64)
     if not np.isfinite(rows).all():
         row, column = np.argwhere(~np.isfinite(rows))[0]
         raise InputError(f"X must be finite, got {rows[row, column]} in row {row}, column {column}; fill or drop it.")

@@ -1,4 +1,4 @@
-"""What a problem is: a world drawn once a seed, and rounds drawn from it."""
+"""What a problem is: a world drawn once per seed, and rounds drawn from it."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ __all__ = ["Problem", "Round", "reveal"]
 
 
 class Round(NamedTuple):
-    """One round, before anyone has chosen: reward = expected[arm] + noise."""
+    """One round, before an arm is chosen: reward = expected[arm] + noise."""
 
     contexts: Any
     """A pytree with a leading axis of arms."""
@@ -19,33 +19,45 @@ class Round(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Pure functions of keys, so that contexts and noise depend on seed and round alone, not on who plays."""
+    """Where contexts and rewards come from.
+
+    Its functions are pure: contexts and noise depend on the seed and the round alone, so that every algorithm meets
+    the same problem. Make one with `synthetic` or `labelled`, or with functions of your own.
+
+    Example:
+        >>> def draw(key, data, world, t):
+        ...     contexts = jax.random.normal(key, (4, 5))
+        ...     return Round(contexts, contexts @ world, jnp.float32(0))
+        >>> problem = Problem(dim=5, arms=4, init=lambda key, data: jax.random.normal(key, (5,)), draw=draw)
+    """
 
     dim: int
+    """d, numbers in a context"""
     arms: int
+    """K"""
     init: Callable[[jax.Array, Any], Any]
     """key, data -> world"""
     draw: Callable[[jax.Array, Any, Any, jax.Array], Round]
     """key of this round, data, world, round t (from 0) -> Round"""
     data: Any = ()
-    """what all seeds share, such as a data set; passed beside the world, so that lanes do not copy it"""
+    """arrays that all seeds share, such as a data set; not part of the world, which every lane has a copy of"""
     shared: bool = False
     """whether contexts are a `Slot`: one x that all arms share"""
     limit: int | None = None
-    """the most rounds it has; None: as many as you like"""
+    """the most rounds it can be played; None for no limit"""
     name: str = "problem"
     """for tables and figures"""
     digest: str = ""
-    """tells two data sets of one name apart; empty where there are no data"""
+    """of the data, to tell two data sets of one name apart; empty without data"""
 
     @property
     def shared_by(self) -> int | None:
-        """The number of arms that share a context; None where each has its own."""
+        """The number of arms, if they share one context; None if there is one context per arm."""
         return self.arms if self.shared else None
 
 
 def reveal(problem: Problem) -> Problem:
-    """The same problem, each arm's context paired with its expected reward: what the oracle is told."""
+    """The same problem for the oracle: each arm's context is paired with its expected reward."""
 
     def draw(key: jax.Array, data: Any, world: Any, t: jax.Array) -> Round:
         now = problem.draw(key, data, world, t)

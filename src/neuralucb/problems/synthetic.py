@@ -13,7 +13,7 @@ __all__ = ["FUNCTIONS", "World", "synthetic"]
 
 
 class World(NamedTuple):
-    """What is drawn once a seed: a from the unit ball, A with entries N(0, 1)."""
+    """What is drawn once per seed: a uniform in the unit ball, A with entries N(0, 1)."""
 
     a: jax.Array
     A: jax.Array
@@ -36,13 +36,30 @@ FUNCTIONS = {"h1": _h1, "h2": _h2, "h3": _h3}
 
 
 def synthetic(function: str, *, dim: int = 20, arms: int = 4, noise: float = 1.0) -> Problem:
-    """A problem with expected reward h(x), `arms` contexts uniform in the unit ball of R^dim, noise N(0, noise²)."""
+    """A synthetic problem of the paper: reward h(x) + noise, one context x per arm, uniform in the unit ball.
+
+    Args:
+        function: "h1" for 10(xᵀa)², "h2" for xᵀAᵀAx, "h3" for cos(3xᵀa); a and A are drawn once per seed.
+        dim: d, numbers in a context.
+        arms: K.
+        noise: standard deviation of the Gaussian noise.
+
+    Returns:
+        The problem, for `run` or `simulate`.
+
+    Raises:
+        InputError: if an argument is out of range.
+
+    Example:
+        >>> from neuralucb import run, synthetic
+        >>> result = run("lin-ucb", synthetic("h1", dim=8), rounds=1000, seeds=4)
+    """
     if function not in FUNCTIONS:
         raise InputError(f"function must be one of {', '.join(FUNCTIONS)}, got {function!r}.")
     if dim < 1:
         raise InputError(f"dim must be at least 1, got {dim}.")
     if arms < 2:
-        raise InputError(f"arms must be at least 2, or there is nothing to choose, got {arms}.")
+        raise InputError(f"arms must be at least 2, got {arms}; with one there is no choice.")
     if not noise >= 0:
         raise InputError(f"noise must be at least 0, got {noise}.")
     h = FUNCTIONS[function]

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from neuralucb.algorithms import find_algorithm
-from neuralucb.experiments.lanes import Lanes, Program
+from neuralucb.experiments.lanes import Lanes, Program, compile_program
 from neuralucb.experiments.plans import find_bundle, read_point, shape_of
 from neuralucb.problems import find_problem
 from neuralucb.runtime.errors import InputError
@@ -168,7 +168,9 @@ def compile_batch(batch: Batch) -> Program:
             "(`neuralucb data path` prints the folder), then resume."
         )
     recipe, settings = find_algorithm(batch.algorithm), batch.runs[0].settings
-    return Program(recipe, world, settings, batch.rounds, batch.schedule, _lanes(batch), threads=1)
+    return compile_program(
+        recipe, world, settings, _lanes(batch), rounds=batch.rounds, schedule=batch.schedule, threads=1
+    )
 
 
 _programs: dict[str, Future[Program]] = {}

@@ -3,10 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
-from neuralucb.problems import build_problem, find_problem, synthetic
+from neuralucb.problems import synthetic
 
 
 def rounds(problem, count, seed=0):
@@ -52,24 +51,3 @@ def test_noise_is_standard_normal_times_its_setting():
 def test_worlds_differ_between_seeds():
     problem = synthetic("h2")
     assert not np.allclose(problem.init(jax.random.key(0), ()).A, problem.init(jax.random.key(1), ()).A)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"arms": 1}, r"arms \(K\) must be a whole number ≥ 2, got 1"),
-        ({"dim": 0}, r"dim \(d\) must be a whole number ≥ 1, got 0"),
-        ({"noise": -1}, "noise .* got -1"),
-        ({"arm": 3}, "arm .* is not a setting of h1; it has: dim, arms, noise"),
-    ],
-)
-def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        build_problem("h1", settings)
-
-
-def test_an_unknown_problem_lists_the_known():
-    with pytest.raises(ValueError, match="'h4' is not known; known: h1, h2, h3"):
-        find_problem("h4")
-    with pytest.raises(ValueError, match="arms must be at least 2"):
-        synthetic("h1", arms=1)

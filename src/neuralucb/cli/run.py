@@ -1,0 +1,133 @@
+"""The commands that run algorithms: `neuralucb run`, `compare`, `demo`; and `list`, which shows what can be run."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from neuralucb.cli.options import Out, RunOptions, Seeds, named_problem, prepare_folder, read_set, with_run_options
+from neuralucb.display.console import err, out
+from neuralucb.runtime.errors import InputError
+
+if TYPE_CHECKING:
+    from neuralucb.experiments import Plan, Result
+    from neuralucb.settings import Setting
+
+__all__ = ["compare", "demo", "list_all", "run"]
+
+DEMO_SETTINGS: dict[str, dict[str, dict[str, float]]] = {
+    problem: {
+        "neural-ucb": {"step_size": step_size, "exploration": exploration},
+        "neural-epsilon-greedy": {"step_size": step_size, "epsilon": 0.01},
+        "lin-ucb": {"exploration": 0.01},
+    }
+    for problem, step_size, exploration in (("h1", 0.1, 0.1), ("h2", 0.01, 10), ("h3", 0.1, 0.1))
+}
+"""By problem and algorithm."""
+
+
+@with_run_options
+def run(algorithm: Annotated[str, typer.Argument(help="See `neuralucb list`.")], options: RunOptions) -> None:
+    """Run one algorithm on one problem: its regret over all seeds, as a table and a figure."""
+    planned = _plan([algorithm], options)
+    ((result, *_),) = _play([planned], options.folder, options.as_json, name=f"{algorithm}-{planned.problem.name}")
+    if options.as_json:
+        print(json.dumps(result.as_json(), allow_nan=False))
+
+
+@with_run_options
+def compare(
+    options: RunOptions,
+    algorithms: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
+) -> None:
+    """Run several algorithms on the same problem, contexts and noise: one table, one figure."""
+    from neuralucb.algorithms import ALGORITHMS
+
+    names = list(ALGORITHMS) if algorithms == "all" else [name.strip() for name in algorithms.split(",")]
+    if not any(names):
+        raise InputError(f"--algorithms must name at least one, got {algorithms!r}.")
+    planned = _plan([name for name in names if name], options)
+    problem = planned.problem.name
+    (results,) = _play([planned], options.folder, options.as_json, name=f"compare-{problem}")
+    if options.as_json:
+        print(json.dumps({"problem": problem, "results": [one.as_json() for one in results]}, allow_nan=False))
+
+
+def demo(
+    folder: Out = Path("demo"),
+    rounds: Annotated[int, typer.Option(help="Rounds to play (T).")] = 2_000,
+    seeds: Seeds = 4,
+) -> None:
+    """Run NeuralUCB, Neural ε-greedy and LinUCB on h1, h2 and h3 at a reduced size: a minute on two cores."""
+    from neuralucb import experiments
+
+    planned = [
+        experiments.plan(problem, algorithms, {}, rounds=rounds, seeds=seeds)
+        for problem, algorithms in DEMO_SETTINGS.items()
+    ]
+    _play(planned, folder, False, name="regret")
+
+
+def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this algorithm's settings.")] = None) -> None:
+    """List algorithms, problems and presets; or the settings of one algorithm."""
+    from neuralucb.algorithms import ALGORITHMS, find_algorithm
+    from neuralucb.display.tables import terminal_table
+    from neuralucb.experiments.presets import PRESETS
+    from neuralucb.problems import PROBLEMS
+
+    if algorithm is None:
+        for title, entries in (("algorithms", ALGORITHMS), ("problems", PROBLEMS), ("presets", PRESETS)):
+            rows = [(title, ""), *((name, entry.summary) for name, entry in entries.items())]
+            out.print(terminal_table(rows, title="", left=2))
+            out.print()
+        return
+    chosen = find_algorithm(algorithm)
+    out.print(f"{chosen.name}: {chosen.summary}. {chosen.citation}.", style="bold")
+    out.print(f"Departs from the paper in {chosen.departs}. The grid is the paper's, or ours where it gives none.\n")
+    out.print(terminal_table(_setting_rows(chosen.settings), title="", left=5))
+
+
+def _plan(algorithms: Sequence[str], options: RunOptions) -> "Plan":
+    from neuralucb import experiments
+
+    return experiments.plan(
+        named_problem(options.problem, options.data, options.label),
+        algorithms,
+        read_set(options.settings, options.repeat),
+        rounds=options.rounds,
+        seeds=options.seeds,
+        preset=options.preset,
+        schedule=options.schedule,
+    )
+
+
+def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: str) -> list[list["Result"]]:
+    """Run the plans, one panel of the figure each; where a figure is drawn, uniform and oracle are added to it."""
+    from neuralucb import experiments
+    from neuralucb.display.progress import meters
+    from neuralucb.display.results import show_results
+    from neuralucb.runtime.compile_cache import keep_compiled
+
+    where = Path("out") if folder is None and not as_json else folder
+    if where is not None:
+        prepare_folder(where)
+        plans = [experiments.with_baselines(planned) for planned in plans]
+    keep_compiled()
+    panels = []
+    for planned in plans:
+        with meters(planned, err, quiet=as_json) as meter:
+            panels.append(experiments.play(planned, meter))
+    if where is not None:
+        show_results(panels, where, name, out=err if as_json else out, err=err)
+    return panels
+
+
+def _setting_rows(settings: Iterable["Setting"]) -> list[list[str]]:
+    rows = [["setting", "symbol", "default", "grid", "meaning"]]
+    for setting in settings:
+        grid = ", ".join(f"{value:g}" for value in setting.grid)
+        meaning = f"{setting.meaning}: {setting.allowed}"
+        rows.append([setting.name, setting.symbol, str(setting.default), grid, meaning])
+    return rows

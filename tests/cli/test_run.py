@@ -1,0 +1,82 @@
+"""`neuralucb run`, `compare`, `demo` and `list`, as a stranger uses them."""
+
+import json
+
+from neuralucb.cli import run as commands
+
+TINY = ["--rounds", "40", "--seeds", "2", "--schedule", "10", "--set", "dim=4"]
+NETWORK = ["--set", "width=4", "--set", "steps=3", "--set", "batch_size=4"]
+
+
+def test_list_shows_algorithms_problems_and_presets(command):
+    code, out, _ = command("list")
+    assert code == 0
+    for name in ("neural-ucb", "lin-ucb", "neural-epsilon-greedy", "h1", "h2", "h3", "paper"):
+        assert name in out
+
+
+def test_list_of_an_algorithm_shows_symbols_defaults_and_grids(command):
+    _, out, _ = command("list", "neural-ucb")
+    for part in ("regularization", "λ", "design_precision", "0.001, 0.01, 0.1", "[x,"):
+        assert part in out
+
+
+def test_run_leaves_a_figure_and_a_table(command, tmp_path):
+    code, out, _ = command("run", "neural-ucb", "h1", *TINY, *NETWORK, "--out", "here")
+    assert code == 0
+    assert "95 % interval" in out
+    assert (tmp_path / "here" / "neural-ucb-h1.png").stat().st_size > 10_000
+    assert "| neural-ucb | h1 | " in (tmp_path / "here" / "neural-ucb-h1.md").read_text()
+    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["neural-ucb-h1.md", "neural-ucb-h1.png"]
+    assert "uniform" in out
+    assert "oracle" in out
+
+
+def test_json_with_a_folder_writes_the_figure_too(command, tmp_path):
+    code, out, _ = command("run", "lin-ucb", "h3", *TINY, "--json", "--out", "here")
+    assert code == 0
+    assert json.loads(out)["algorithm"] == "lin-ucb"
+    assert (tmp_path / "here" / "lin-ucb-h3.png").exists()
+    assert command("run", "lin-ucb", "h3", *TINY, "--json", "--out", "/proc/nowhere")[0] == 2
+
+
+def test_a_mistake_leaves_no_folder(command, tmp_path):
+    assert command("run", "nope", "h1")[0] == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_run_json_prints_one_object_and_writes_nothing(command, tmp_path):
+    code, out, err = command("run", "lin-ucb", "h3", *TINY, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert err == ""
+    assert record["algorithm"] == "lin-ucb"
+    assert len(record["final_regret"]["per_seed"]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_compare_draws_all_in_one_figure(command, tmp_path):
+    code, out, _ = command("compare", "h2", "--algorithms", "neural-ucb,lin-ucb", *TINY, *NETWORK)
+    assert code == 0
+    assert "neural-ucb" in out
+    assert "lin-ucb" in out
+    assert (tmp_path / "out" / "compare-h2.png").exists()
+
+
+def test_divergence_is_told_on_the_terminal(command):
+    arguments = [*TINY, "--set", "width=20", "--set", "steps=30", "--set", "step_size=100"]
+    code, out, err = command("run", "neural-ucb", "h2", *arguments)
+    assert code == 0
+    assert "2 of 2" in out
+    assert "diverged for seeds 0, 1" in " ".join(err.split())
+
+
+def test_demo_draws_one_panel_per_problem(command, monkeypatch, tmp_path):
+    monkeypatch.setattr(commands, "DEMO_SETTINGS", {name: {"lin-ucb": {}} for name in ("h1", "h3")})
+    code, out, _ = command("demo", "--rounds", "20", "--seeds", "2")
+    assert code == 0
+    assert [line.split()[:2] for line in out.splitlines() if line.startswith("lin-ucb")] == [
+        ["lin-ucb", "h1"],
+        ["lin-ucb", "h3"],
+    ]
+    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == ["regret.md", "regret.png"]

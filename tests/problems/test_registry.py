@@ -1,0 +1,68 @@
+"""Problems by name, from files and as they are."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from neuralucb import InputError, run
+from neuralucb.problems import build_problem, find_problem, from_file, labelled, synthetic
+from neuralucb.problems.datasets import BUNDLED, SETS
+from tests.problems.rows import X, Y
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"arms": 1}, r"arms \(K\) must be a whole number ≥ 2, got 1"),
+        ({"dim": 0}, r"dim \(d\) must be a whole number ≥ 1, got 0"),
+        ({"noise": -1}, "noise .* got -1"),
+        ({"arm": 3}, "arm .* is not a setting of h1; it has: dim, arms, noise"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        build_problem("h1", settings)
+
+
+def test_an_unknown_problem_lists_the_known():
+    with pytest.raises(InputError, match="'h4' is not known; known: h1, h2, h3"):
+        find_problem("h4")
+    with pytest.raises(InputError, match="arms must be at least 2"):
+        synthetic("h1", arms=1)
+
+
+def test_a_problem_itself_can_be_run_and_is_that_of_the_file(tmp_path):
+    np.savez(tmp_path / "toy.npz", X=X, y=Y)
+    of_file = run("lin-ucb", from_file(tmp_path / "toy.npz", None), rounds=30, seeds=3)
+    given = run("lin-ucb", labelled(X, Y, name="mine"), rounds=30, seeds=3)
+    assert_array_equal(of_file.regret, given.regret)
+    assert given.problem == "mine"
+    with pytest.raises(InputError, match="repeat: not a setting of lin-ucb"):
+        run("lin-ucb", labelled(X, Y), rounds=30, repeat=True)
+
+
+def test_columns_can_be_dropped(tmp_path):
+    np.savez(tmp_path / "toy.npz", X=X, y=Y)
+    toy = from_file(tmp_path / "toy.npz", None)
+    shorter = run("lin-ucb", labelled(X[:, 1:2], Y), rounds=30, seeds=2)
+    assert_array_equal(run("lin-ucb", toy, rounds=30, seeds=2, drop="0+2").regret, shorter.regret)
+    for bad, message in (("3", "drop must name columns of toy.npz, got 3; it has: 0, 1"), ("0+1+2", "no column left")):
+        with pytest.raises(InputError, match=message):
+            run("lin-ucb", toy, rounds=30, drop=bad)
+
+
+def test_a_file_named_like_a_data_set_is_not_that_data_set(tmp_path):
+    np.savez(tmp_path / "magic.npz", X=X, y=Y)
+    ours = run("neural-ucb", from_file(tmp_path / "magic.npz", None), rounds=5, seeds=1, steps=2)
+    assert ours.settings["optimizer"] == "plain"  # magic's own is adam
+
+
+def test_every_data_set_has_shared_contexts():
+    """Its definition says so before anything is loaded; presets and default rounds go by it."""
+    for name in (*SETS, *BUNDLED, "statlog"):
+        assert find_problem(name).shared
+    assert labelled(X, Y).shared
+
+
+def test_statlog_is_shuttle():
+    assert find_problem("statlog").make == find_problem("shuttle").make
