@@ -37,7 +37,7 @@ def ucb(confidence: Confidence) -> Rule:
     """Optimism: a = argmax U_a, U_a = mean_a + γ · width_a (Zhou et al. 2020, Algorithm 1, lines 7 and 8).
 
     Propensity: 1 for the best arm, 1/n for each of n that tie exactly, since ties are broken uniformly. Usually there
-    are none and the choice is deterministic; `exploring.floor` makes it possible to learn from such a log.
+    are none and the choice is deterministic; `floor` makes it possible to learn from such a log.
     """
 
     def choose(key: jax.Array, prediction: Prediction, available: jax.Array) -> Choice:
@@ -137,43 +137,6 @@ def draw_arm(key: jax.Array, propensity: jax.Array) -> jax.Array:
     return random.categorical(key, jnp.log(propensity)).astype(jnp.int32)
 
 
-def _tied(score: jax.Array, available: jax.Array) -> jax.Array:
-    sane = jnp.where(available & jnp.isfinite(score), score, -jnp.inf)
-    return available & (sane == sane.max())
-
-
-def _no_scale(prediction: Prediction) -> jax.Array:
-    return jnp.zeros((), dtype=prediction.mean.dtype)
-
-
-def _gaps(mean: jax.Array, available: jax.Array) -> jax.Array:
-    """[K] each mean less the highest: 0 for the best arm. Not finite where the mean is not."""
-    return mean - jnp.where(available & jnp.isfinite(mean), mean, -jnp.inf).max()
-
-
-def _chance_of_best(gap: jax.Array, spread: jax.Array, available: jax.Array) -> jax.Array:
-    """[K] the probability that each arm's sample is the largest."""
-    sane = available & jnp.isfinite(gap) & jnp.isfinite(spread)
-    gap, spread = (jnp.where(sane, values, 0).astype(jnp.float32) for values in (gap, jnp.abs(spread)))
-    largest = jnp.maximum(spread.max(), jnp.abs(gap).max())
-    spread = jnp.where(largest > 0, jnp.maximum(spread, NARROWEST * largest), 1.0)
-    z = jnp.linspace(-REACH, REACH, NODES, dtype=jnp.float32)
-
-    arms = jnp.arange(len(gap), dtype=jnp.int32)
-
-    def others_below(total: jax.Array, other: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
-        index, centre, scale, counts = other
-        # differences first: a narrow arm's samples far from 0 would all be one number
-        below = norm.logcdf(((gap - centre) / scale)[:, None] + (spread / scale)[:, None] * z[None, :])
-        own = arms == index
-        return total + jnp.where(counts & ~own[:, None], below, 0.0), None
-
-    nothing = jnp.zeros((len(gap), NODES), jnp.float32)
-    log_below, _ = jax.lax.scan(others_below, nothing, (arms, gap, spread, sane))
-    mass = jnp.where(sane, (norm.pdf(z)[None, :] * jnp.exp(log_below)).sum(axis=1), 0.0)
-    return jnp.where(sane.any(), mass / jnp.maximum(mass.sum(), jnp.finfo(jnp.float32).tiny), uniform_shares(available))
-
-
 def floor(policy: Policy, probability: Number) -> Policy:
     """The policy, that with this probability takes any available arm instead, uniformly.
 
@@ -210,3 +173,40 @@ def deterministic(propensity: Any, arms: Any) -> Any:
     Nothing can be estimated from such a decision about another arm, so logs keep "none" in place of its propensity.
     """
     return ~(propensity < 1) & (arms > 1)
+
+
+def _tied(score: jax.Array, available: jax.Array) -> jax.Array:
+    sane = jnp.where(available & jnp.isfinite(score), score, -jnp.inf)
+    return available & (sane == sane.max())
+
+
+def _no_scale(prediction: Prediction) -> jax.Array:
+    return jnp.zeros((), dtype=prediction.mean.dtype)
+
+
+def _gaps(mean: jax.Array, available: jax.Array) -> jax.Array:
+    """[K] each mean less the highest: 0 for the best arm. Not finite where the mean is not."""
+    return mean - jnp.where(available & jnp.isfinite(mean), mean, -jnp.inf).max()
+
+
+def _chance_of_best(gap: jax.Array, spread: jax.Array, available: jax.Array) -> jax.Array:
+    """[K] the probability that each arm's sample is the largest."""
+    sane = available & jnp.isfinite(gap) & jnp.isfinite(spread)
+    gap, spread = (jnp.where(sane, values, 0).astype(jnp.float32) for values in (gap, jnp.abs(spread)))
+    largest = jnp.maximum(spread.max(), jnp.abs(gap).max())
+    spread = jnp.where(largest > 0, jnp.maximum(spread, NARROWEST * largest), 1.0)
+    z = jnp.linspace(-REACH, REACH, NODES, dtype=jnp.float32)
+
+    arms = jnp.arange(len(gap), dtype=jnp.int32)
+
+    def others_below(total: jax.Array, other: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+        index, centre, scale, counts = other
+        # differences first: a narrow arm's samples far from 0 would all be one number
+        below = norm.logcdf(((gap - centre) / scale)[:, None] + (spread / scale)[:, None] * z[None, :])
+        own = arms == index
+        return total + jnp.where(counts & ~own[:, None], below, 0.0), None
+
+    nothing = jnp.zeros((len(gap), NODES), jnp.float32)
+    log_below, _ = jax.lax.scan(others_below, nothing, (arms, gap, spread, sane))
+    mass = jnp.where(sane, (norm.pdf(z)[None, :] * jnp.exp(log_below)).sum(axis=1), 0.0)
+    return jnp.where(sane.any(), mass / jnp.maximum(mass.sum(), jnp.finfo(jnp.float32).tiny), uniform_shares(available))
