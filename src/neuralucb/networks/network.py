@@ -1,4 +1,4 @@
-"""The paper's network f(x; θ) = √m W_L σ(W_{L-1} … σ(W_1 x)), its initialisations, and its gradient (Section 2)."""
+"""What a network is: functions of its parameters θ and one context; and one made of any pair of functions."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
