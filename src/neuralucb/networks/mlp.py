@@ -101,12 +101,16 @@ def mlp(
     """
     shape = _Shape(dim, width, depth, initialization, scaling, duplicate, biases, fan_in, dtype)
     _check_shape(shape)
-    init, apply, tangent, prepare, finish, backward = (
-        partial(function, shape) for function in (_init, _apply, _tangent, _prepare, _finish, _backward)
+    apply = partial(_apply, shape)
+    return Network(
+        init=partial(_init, shape),
+        apply=apply,
+        apply_many=jax.vmap(apply, (None, 0)),
+        tangent=partial(_tangent, shape),
+        example=jax.ShapeDtypeStruct((dim,), "float32"),
+        check=check_vector(dim),
+        first=FirstLayer(partial(_prepare, shape), partial(_finish, shape), partial(_backward, shape)),
     )
-    example = jax.ShapeDtypeStruct((dim,), "float32")
-    first = FirstLayer(prepare, finish, backward)
-    return Network(init, apply, jax.vmap(apply, (None, 0)), tangent, example, check_vector(dim), first)
 
 
 def _init(shape: _Shape, key: jax.Array) -> Weights:
