@@ -11,9 +11,12 @@ from neuralucb.networks.arm_blocks import block_product
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.precision import Number, require
 
-__all__ = ["Design", "Full", "by_arm", "diagonal", "drift", "full", "none"]
+__all__ = ["Design", "Full", "by_arm", "diagonal", "drift", "full", "has_drifted", "none"]
 
 CURE = "take design='diagonal', a smaller network, or, for an algorithm with a dual form, say how many rounds"
+
+LARGEST_DRIFT = 1.0
+"""Beyond it Z⁻¹ has lost all digits in some direction, and widths of common gradients are off by about a hundredth."""
 
 
 class Design(NamedTuple):
@@ -43,13 +46,18 @@ def full(size: int, *, ridge: Number, dtype: Any = "float64") -> Design:
     """The exact Z of `size` parameters: O(p²) per round, by Sherman–Morrison and the matrix determinant lemma.
 
     Departure: none. float64 by default, because on nearly low-rank gradients float32 ends in negative variances.
+
+    A matrix kept as its inverse cannot hold more than 1/eps between its largest and smallest eigenvalue. An update of
+    which no digit would be left, such as one with ‖g‖²/λ beyond 10¹⁵ in float64, turns Z⁻¹ into NaN: a simulation then
+    marks the run, and an `OnlineBandit` refuses the observation, instead of going on with wrong widths.
     """
 
     def init() -> Full:
         require(dtype)
         require_memory(size**2 * jnp.dtype(dtype).itemsize, what=f"the full Z of {size} parameters", cure=CURE)
         lam = jnp.asarray(ridge, dtype=dtype)
-        return Full(jnp.eye(size, dtype=dtype) / lam, jnp.zeros((), dtype=dtype), lam * _direction(size, dtype))
+        inverse = jnp.eye(size, dtype=dtype) / lam  # Algorithm 1, line 3
+        return Full(inverse, jnp.zeros((), dtype=dtype), lam * _direction(size, dtype))
 
     def width(z: Full, gradient: Any) -> jax.Array:
         g = dense(gradient).astype(dtype)
@@ -60,7 +68,13 @@ def full(size: int, *, ridge: Number, dtype: Any = "float64") -> Design:
         w = z.inverse @ g  # named, so that the update costs O(p²)
         growth = g @ w
         image = z.image + g * (g @ _direction(size, dtype))
-        return Full(z.inverse - jnp.outer(w, w / (1 + growth)), z.log_det + jnp.log1p(growth), image)
+        divisor = jnp.where(is_lost(g @ g, growth), jnp.nan, 1 + growth)
+        inverse = z.inverse - jnp.outer(w, w / divisor)  # Algorithm 1, line 11, for the inverse
+        return Full(inverse, z.log_det + jnp.log1p(growth), image)
+
+    def is_lost(squared: jax.Array, growth: jax.Array) -> jax.Array:
+        """Whether rounding, eps·gᵀg/λ since Z⁻¹ began as I/λ, exceeds what is left of gᵀZ⁻¹g: growth/(1 + growth)."""
+        return jnp.finfo(dtype).eps * squared * (1 + growth) > jnp.asarray(ridge, dtype=dtype) * growth
 
     def solve(z: Full, b: jax.Array) -> jax.Array:
         return z.inverse @ b.astype(dtype)
@@ -130,6 +144,16 @@ def drift(z: Full) -> jax.Array:
     """‖Z⁻¹(Zv) - v‖_∞ for one direction v: how far rounding has carried the kept inverse away. 0 if it has not."""
     v = _direction(z.inverse.shape[-1], z.inverse.dtype)
     return jnp.abs(jnp.einsum("...ij,...j->...i", z.inverse, z.image) - v).max()
+
+
+def has_drifted(belief: Any) -> jax.Array:
+    """Whether the `drift` of a full design anywhere in the belief is beyond LARGEST_DRIFT, or not a number."""
+    designs = [leaf for leaf in jax.tree.leaves(belief, is_leaf=_is_full) if _is_full(leaf)]
+    return jnp.asarray([~(drift(z) <= LARGEST_DRIFT) for z in designs], dtype=bool).any()
+
+
+def _is_full(leaf: Any) -> bool:
+    return isinstance(leaf, Full)
 
 
 def _direction(size: int, dtype: Any) -> jax.Array:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax, random
 
+from neuralucb.designs import has_drifted
 from neuralucb.history import History, append, empty
 from neuralucb.policy import Belief, Policy
 from neuralucb.problems.problem import Problem, Round
@@ -128,7 +129,7 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         now = problem.draw(random.fold_in(keys.rounds, t), data, state.world, t)  # Algorithm 1, line 5
         choice = policy.select(random.fold_in(keys.select, t), state.belief, now.contexts)
         context = jax.tree.map(lambda leaf: leaf[choice.arm], now.contexts)
-        reward = now.expected[choice.arm] + now.noise  # Algorithm 1, line 10
+        reward = now.expected[choice.arm] + now.noise  # Algorithm 1, line 10; Algorithm 3, line 6
         belief = policy.observe(state.belief, context, reward)
         # where rounds are forgotten, each is written over the one before
         row = jnp.minimum(segment.first_row + t - segment.start, segment.last_row)
@@ -152,10 +153,11 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
 
         def play_segment(index: jax.Array, state: State) -> State:
             segment = jax.tree.map(lambda column: column[index], segments)
-            # from Algorithm 1, line 4 to Algorithm 1, line 14: the loop over rounds
+            # from Algorithm 1, line 4 to Algorithm 1, line 14 (Algorithm 3, line 4 to Algorithm 3, line 10): all rounds
             state = lax.fori_loop(
                 segment.start, segment.stop, lambda t, inner: play(keys, data, segment, t, inner), state
             )
+            state = state._replace(trace=_mark(state.trace, has_drifted(state.belief), segment.stop))
             if len(trainings) == len(ends):
                 return learn(keys, segment, state)
             trains = index < len(trainings)

@@ -42,10 +42,11 @@ def kernel(
 ) -> Estimator:
     """Mean kᵀ(K+λI)⁻¹r and width sqrt((k(x,x) - kᵀ(K+λI)⁻¹k)/λ) over the first `capacity` observations.
 
-    Cholesky's factor L grows by a row a round. It is kept inverted, M = L⁻¹, whose next row is (-wᵀM, 1)/ℓ with w = M k
-    and ℓ² = k(x,x) + λ - wᵀw: products instead of triangular solves, O(capacity²) a round.
+    Cholesky's factor L grows by one row per round. It is kept inverted, M = L⁻¹, whose next row is (-wᵀM, 1)/ℓ with
+    w = M k and ℓ² = k(x,x) + λ - wᵀw: products instead of triangular solves, O(capacity²) per round.
     It costs its capacity from the first round. Observations beyond it are not added: where it `stops` that is the
     algorithm; otherwise the widths turn to NaN, so that a run longer than planned is marked and not silently wrong.
+    So do they after an observation of whose variance rounding would leave no digit: k(x,x)/λ beyond 10¹⁵ in float64.
     """
 
     def init(key: jax.Array) -> Kernel:
@@ -77,7 +78,7 @@ def kernel(
     def observe(belief: Kernel, context: Context, reward: jax.Array) -> Kernel:
         phi, own, white = whiten(belief, context)
         lam = jnp.asarray(ridge, dtype)
-        length = jnp.sqrt(own + lam - white @ white)
+        length = jnp.where(is_lost(own, own - white @ white), jnp.nan, jnp.sqrt(own + lam - white @ white))
         at = belief.rounds  # beyond the capacity the scatters below drop what they are given
         row = (-(white @ belief.inverse_factor) / length).at[at].set(1 / length, mode="drop")
         target = (reward.astype(dtype) - white @ belief.whitened) / length
@@ -90,6 +91,11 @@ def kernel(
             belief.log_det + growth,
             belief.rounds + 1,
         )
+
+    def is_lost(own: jax.Array, variance: jax.Array) -> jax.Array:
+        """Whether rounding, eps·k(x,x), exceeds the variance that is left after this observation: vλ/(v + λ)."""
+        lam = jnp.asarray(ridge, dtype)
+        return jnp.finfo(dtype).eps * own * (variance + lam) > variance * lam
 
     def learn(key: jax.Array, belief: Kernel, history: History) -> tuple[Kernel, Info]:
         return belief, Info.nothing()
