@@ -33,7 +33,7 @@ def constant(exploration: Number) -> Confidence:
 
 
 def self_normalised(assumed: Assumptions, *, ridge: Number) -> Confidence:
-    """γ_t = ν sqrt(log(det Z_t / det λI) - 2 log δ) + √λ S (NeuralUCB_0; Abbasi-Yadkori et al. 2011, Theorem 2).
+    """γ_t = ν sqrt(log(det Z_t / det λI) - 2 log δ) + √λ S (Algorithm 3, line 9; Abbasi-Yadkori et al. 2011).
 
     Departure: none.
     """

@@ -1,5 +1,6 @@
 """The contract: one noun, four verbs. Every algorithm is a `Policy`; most are made by `policy(estimator, rule)`."""
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,6 +25,7 @@ __all__ = [
     "Slot",
     "check_slot",
     "check_vector",
+    "fingerprint",
     "guard",
     "policy",
     "slot_shape",
@@ -130,6 +132,7 @@ def policy(estimator: Estimator, rule: Rule) -> Policy:
 
     def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array) -> Choice:
         shared = Prediction._make((0, 0, None, None))
+        # from Algorithm 1, line 6 to Algorithm 1, line 9: the loop over arms, side by side
         return rule(key, jax.vmap(estimator.predict, (None, 0), shared)(belief, contexts), available)
 
     return guard(Policy(estimator.init, select, estimator.observe, estimator.learn), estimator.check)
@@ -155,6 +158,29 @@ def guard(bare: Policy, check: Callable[[Context], None]) -> Policy:
         return update(belief, context, reward)
 
     return Policy(init, select, observe, train)
+
+
+def fingerprint(belief: Belief) -> str:
+    """The SHA-256 of a belief: two beliefs have the same one if and only if they are equal to the last bit.
+
+    Args:
+        belief: Any pytree of arrays, random keys included.
+
+    Returns:
+        64 hexadecimal digits, over the values, types and shapes of all arrays in their order.
+
+    Example:
+        >>> import numpy as np
+        >>> fingerprint(np.zeros(2)) == fingerprint(-np.zeros(2))
+        False
+    """
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(belief):
+        is_key = jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)
+        array = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+        digest.update(f"{array.dtype.str} {array.shape} ".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def check_vector(dim: int) -> Callable[[Context], None]:

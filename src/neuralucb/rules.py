@@ -34,7 +34,7 @@ NARROWEST = 1e-12
 
 
 def ucb(confidence: Confidence) -> Rule:
-    """Optimism: a = argmax U_a, U_a = mean_a + γ · width_a (Zhou et al. 2020, Algorithm 1, lines 7 and 8).
+    """Optimism: a = argmax U_a, U_a = mean_a + γ · width_a (Zhou et al. 2020, Algorithm 1).
 
     Propensity: 1 for the best arm, 1/n for each of n that tie exactly, since ties are broken uniformly. Usually there
     are none and the choice is deterministic; `floor` makes it possible to learn from such a log.
@@ -42,8 +42,10 @@ def ucb(confidence: Confidence) -> Rule:
 
     def choose(key: jax.Array, prediction: Prediction, available: jax.Array) -> Choice:
         gamma = confidence(prediction.rounds, prediction.log_det).astype(prediction.mean.dtype)
+        # Algorithm 1, line 7; for NeuralUCB_0 the closed form of Algorithm 3, line 5
         score = prediction.mean + gamma * prediction.width
-        arm, shares = best_arm(key, score, available), best_shares(score, available)
+        arm = best_arm(key, score, available)  # Algorithm 1, line 8
+        shares = best_shares(score, available)
         return Choice(arm, prediction.mean, prediction.width, score, gamma, shares)
 
     return choose

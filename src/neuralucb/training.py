@@ -42,17 +42,20 @@ def gradient_descent(*, step_size: Number, steps: Steps, pull: Number) -> Train:
     Departs from the paper in nothing when it starts from θ_0. Costs J · t evaluations of the network.
     """
 
+    # λ, η, J and m of Algorithm 2, line 1 are arguments above, the rows and θ^(0) arguments here
     def train(key: jax.Array, apply: Apply, params: Any, initial: Any, history: History) -> tuple[Any, Info]:
         def step(_: jax.Array, state: _State) -> _State:
             def of(contexts: Any, rewards: jax.Array, weights: jax.Array) -> tuple[jax.Array, Any]:
                 return jax.value_and_grad(_squared_error)(state.params, apply, contexts, rewards, weights)
 
-            loss, gradient = total(history, of)
-            moved = _descend(state.params, gradient, initial, step_size, pull)
+            loss, gradient = total(history, of)  # of the sum in Algorithm 2, line 2
+            moved = _descend(state.params, gradient, initial, step_size, pull)  # Algorithm 2, line 4
             return _moved(state, moved, (), loss / _at_least_one(history.seen, loss.dtype))
 
         count = history.rounds if steps == "t" else jnp.int32(steps)
-        return _finish(apply, lax.fori_loop(jnp.int32(0), count, step, _begin(params, ())), initial, history)
+        # from Algorithm 2, line 3 to Algorithm 2, line 5: the loop over steps
+        end = lax.fori_loop(jnp.int32(0), count, step, _begin(params, ()))
+        return _finish(apply, end, initial, history)  # Algorithm 2, line 6
 
     return train
 

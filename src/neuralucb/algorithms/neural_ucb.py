@@ -35,7 +35,8 @@ def neural_ucb(task: Task, settings: Mapping[str, Any]) -> Policy:
     A round costs O(Kp²) with full Z and O(Kp) with diagonal Z; a training costs J·B network evaluations.
     Departs from the paper in: `gaussian` θ_0 by default, where the text has two halves; `paper` on request.
     """
-    network = network_for(task, settings)  # T, λ, ν, δ, S, η, J, m and L of Algorithm 1, line 1 are the settings
+    # T, λ, ν, δ, S, η, J, m and L of Algorithm 1, line 1 are the task and the settings
+    network = network_for(task, settings)
     estimator = neural(network, design_for(network, settings), training_for(settings), start=settings["start"])
     return policy(estimator, ucb(_confidence(settings)))
 

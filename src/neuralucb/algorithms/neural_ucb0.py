@@ -26,6 +26,7 @@ def neural_ucb0(task: Task, settings: Mapping[str, Any]) -> Policy:
     A round costs O(K min(p, T)²) with full Z, O(Kp) with diagonal Z.
     Departs from the paper in nothing.
     """
+    # T, λ, ν, δ, S, m and L of Algorithm 3, line 1 are the task and the settings
     radius = self_normalised(assumptions(settings), ridge=settings["regularization"])
     return policy(tangent_ridge(task, settings), ucb(radius))
 

@@ -18,6 +18,7 @@ from neuralucb.algorithms.neural_ucb import NEURAL_UCB
 from neuralucb.algorithms.neural_ucb0 import NEURAL_UCB0
 from neuralucb.policy import Origin, Policy
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.precision import exact
 from neuralucb.settings import check_integer, read_settings
 
 __all__ = ["ALGORITHMS", "build", "find_algorithm"]
@@ -102,5 +103,8 @@ def find_algorithm(name: str) -> Algorithm:
 
 @lru_cache(maxsize=64)
 def _make(algorithm: Algorithm, task: Task, settings: tuple[tuple[str, Any], ...]) -> Policy:
-    """One policy for the same arguments, so that what was compiled for it is used again."""
-    return algorithm.recipe(task, dict(settings))
+    """One policy for the same arguments, so that what was compiled for it is used again.
+
+    A recipe may look at the shapes of its network, which JAX would make float32 while its 64-bit types are off.
+    """
+    return exact(algorithm.recipe)(task, dict(settings))
