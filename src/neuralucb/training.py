@@ -11,7 +11,7 @@ from neuralucb.history import History, total
 from neuralucb.policy import Info
 from neuralucb.runtime.precision import Number
 
-__all__ = ["DECAYS", "Train", "gradient_descent", "sgd"]
+__all__ = ["DECAYS", "Train", "draw_rows", "gradient_descent", "sgd"]
 
 Apply: TypeAlias = Callable[[Any, Any], jax.Array]
 Steps: TypeAlias = int | Literal["t"]
@@ -22,7 +22,7 @@ Train: TypeAlias = Callable[[jax.Array, Apply, Any, Any, History], tuple[Any, In
 DECAYS = ("none", "linear")
 
 CHUNK = 50
-"""Minibatches whose rows are drawn at once: drawing them one by one costs as much as the step itself."""
+"""Minibatches whose rows are drawn at once; drawing them one by one costs as much as the step itself."""
 
 EXPLOSION = 1e3
 """A loss this many times that of θ_0 and of predicting 0, whichever is larger, is called divergence even if finite."""
@@ -94,7 +94,7 @@ def sgd(
 
         def steps_of_chunk(index: jax.Array, state: _State) -> _State:
             first = index * chunk
-            rows = _draw_rows(random.fold_in(key, index), (chunk, batch_size), seen)
+            rows = draw_rows(random.fold_in(key, index), (chunk, batch_size), seen)
             here = jnp.minimum(chunk, count - first)
             return lax.fori_loop(jnp.int32(0), here, lambda j, inner: step(inner, rows[j], first + j), state)
 
@@ -103,6 +103,12 @@ def sgd(
         return _finish(apply, end, initial, history)
 
     return train
+
+
+def draw_rows(key: jax.Array, shape: tuple[int, ...], count: jax.Array) -> jax.Array:
+    """Rows below count, with replacement; the bias of the remainder is below count/2³²."""
+    bits = random.bits(key, shape, dtype=jnp.uint32)
+    return (bits % _at_least_one(count, jnp.uint32)).astype(jnp.int32)
 
 
 def _squared_error(params: Any, apply: Apply, contexts: Any, rewards: jax.Array, weights: jax.Array) -> jax.Array:
@@ -116,12 +122,6 @@ def _descend(params: Any, gradient: Any, initial: Any, step_size: Number, pull: 
         return w - eta * (g + strength * (w - w0))
 
     return jax.tree.map(one, params, gradient, initial)
-
-
-def _draw_rows(key: jax.Array, shape: tuple[int, ...], count: jax.Array) -> jax.Array:
-    """Rows below count, with replacement; the bias of the remainder is below count/2³²."""
-    bits = random.bits(key, shape, dtype=jnp.uint32)
-    return (bits % _at_least_one(count, jnp.uint32)).astype(jnp.int32)
 
 
 def _at_least_one(count: jax.Array, dtype: Any) -> jax.Array:

@@ -30,7 +30,11 @@ def neural(
 ) -> Estimator:
     """Mean f(x; θ), width sqrt(gᵀZ⁻¹g/m), both at the θ of the last training; past gradients are never recomputed.
 
-    start  where TrainNN begins: `initial` at θ_0 as in the paper, `warm` at the last θ.
+    Args:
+        network: f(x; θ) and its gradient.
+        design: Z over its parameters.
+        train: TrainNN.
+        start: Where TrainNN begins: `initial` at θ_0 as in the paper, `warm` at the last θ.
     """
 
     def init(key: jax.Array) -> Neural:
