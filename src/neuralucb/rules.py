@@ -212,8 +212,8 @@ def _probability_of_best(gap: jax.Array, spread: jax.Array, available: jax.Array
         index, centre, scale, counts = other
         # differences first: a narrow arm's samples far from 0 would all be one number
         below = norm.logcdf(((gap - centre) / scale)[:, None] + (spread / scale)[:, None] * z[None, :])
-        own = arms == index
-        return total + jnp.where(counts & ~own[:, None], below, 0.0), None
+        itself = arms == index
+        return total + jnp.where(counts & ~itself[:, None], below, 0.0), None
 
     nothing = jnp.zeros((len(gap), NODES), jnp.float32)
     log_below, _ = jax.lax.scan(others_below, nothing, (arms, gap, spread, usable))

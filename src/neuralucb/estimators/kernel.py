@@ -69,16 +69,16 @@ def kernel(
         return phi, similarity(phi, phi), belief.inverse_factor @ to_points
 
     def predict(belief: Kernel, context: Context) -> Prediction:
-        _, own, white = whiten(belief, context)
-        width = jnp.sqrt((own - white @ white) / jnp.asarray(ridge, dtype))
+        _, prior, white = whiten(belief, context)
+        width = jnp.sqrt((prior - white @ white) / jnp.asarray(ridge, dtype))
         if not stops:
             width = jnp.where(belief.rounds > capacity, jnp.nan, width)
         return Prediction(white @ belief.whitened, width, belief.rounds, belief.log_det)
 
     def observe(belief: Kernel, context: Context, reward: jax.Array) -> Kernel:
-        phi, own, white = whiten(belief, context)
+        phi, prior, white = whiten(belief, context)
         lam = jnp.asarray(ridge, dtype)
-        length = jnp.where(is_lost(own, own - white @ white), jnp.nan, jnp.sqrt(own + lam - white @ white))
+        length = jnp.where(is_lost(prior, prior - white @ white), jnp.nan, jnp.sqrt(prior + lam - white @ white))
         at = belief.rounds  # beyond the capacity the scatters below drop what they are given
         row = (-(white @ belief.inverse_factor) / length).at[at].set(1 / length, mode="drop")
         target = (reward.astype(dtype) - white @ belief.whitened) / length
@@ -92,10 +92,10 @@ def kernel(
             belief.rounds + 1,
         )
 
-    def is_lost(own: jax.Array, variance: jax.Array) -> jax.Array:
+    def is_lost(prior: jax.Array, variance: jax.Array) -> jax.Array:
         """Whether rounding, eps·k(x,x), exceeds the variance that is left after this observation: vλ/(v + λ)."""
         lam = jnp.asarray(ridge, dtype)
-        return jnp.finfo(dtype).eps * own * (variance + lam) > variance * lam
+        return jnp.finfo(dtype).eps * prior * (variance + lam) > variance * lam
 
     def learn(key: jax.Array, belief: Kernel, history: History) -> tuple[Kernel, Info]:
         return belief, Info.nothing()
