@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from neuralucb.designs import diagonal, full, none
-from neuralucb.gradients import Outer, dense
+from neuralucb import OnlineBandit, build
+from neuralucb.designs import diagonal, full, has_drifted, none
+from neuralucb.estimators.features import raw
+from neuralucb.estimators.kernel import kernel
+from neuralucb.gradients import Outer, dense, inner
 from neuralucb.runtime.precision import exact
 
 SIZE = 12
@@ -93,3 +96,78 @@ def test_solving_undoes_the_matrix():
 def test_no_design_has_no_width():
     design = none()
     assert design.width(design.add(design.init(), jnp.ones(3)), jnp.ones(3)) == 0
+
+
+HUGE, SMALL_RIDGE = 1e7, 1e-3
+"""‖g‖²/λ = 10¹⁷: more than float64 can hold between the eigenvalues of one inverse."""
+
+
+def variance_along(inverse, direction):
+    return float(direction @ np.asarray(inverse, np.float64) @ direction)
+
+
+@pytest.mark.parametrize("size", [1e3, HUGE])
+def test_an_update_of_which_no_digit_would_be_left_is_refused(size):
+    direction = size * np.float64([0.6, 0.48, 0.64])  # its norm is `size`
+    before = np.eye(3) / SMALL_RIDGE
+    w = before @ direction
+    plain = before - np.outer(w, w) / (1 + direction @ w)  # Sherman and Morrison, to the letter
+    squared = direction @ direction / SMALL_RIDGE
+    truth = squared / (1 + squared)
+    design = full(3, ridge=SMALL_RIDGE)
+    ours = variance_along(exact(lambda: design.add(design.init(), direction))().inverse, direction)
+    if size == HUGE:
+        assert abs(variance_along(plain, direction) - truth) > 0.1  # silently wrong
+        assert np.isnan(ours)
+    else:
+        assert_allclose([ours, variance_along(plain, direction)], truth, rtol=1e-5)
+
+
+def test_updates_are_refused_before_their_sum_makes_widths_wrong():
+    """No single one is too large; together they are: the last width that is given is still right."""
+    rows = 2e5 * gradients(3000)
+    design = full(SIZE, ridge=SMALL_RIDGE)
+    widths = exact(jax.jit(lambda: jax.lax.scan(widen(design), design.init(), rows)[1]))()
+    explicit = SMALL_RIDGE * np.eye(SIZE) + np.cumsum(rows[:, :, None].astype(float) * rows[:, None].astype(float), 0)
+    truth = np.sqrt([row @ np.linalg.solve(z, row) for row, z in zip(rows.astype(float), explicit, strict=True)])
+    given = np.isfinite(widths)
+    assert 10 < given.sum() < len(rows)
+    assert not given[np.argmin(given) :].any()
+    assert_allclose(np.asarray(widths)[given], truth[given], rtol=0.1)
+
+
+def widen(design):
+    def step(z, row):
+        z = design.add(z, row)
+        return z, design.width(z, row)
+
+    return step
+
+
+@pytest.mark.parametrize(("ridge", "dtype", "drifts"), [(1.0, "float64", False), (1e-6, "float32", True)])
+def test_drift_tells_when_the_inverse_is_lost(ridge, dtype, drifts):
+    z = after(full(SIZE, ridge=ridge, dtype=dtype), gradients(300, rank=3))
+    assert bool(exact(has_drifted)({"deep": [z, np.ones(2)]})) is drifts
+    assert not has_drifted({"nothing": np.ones(2)})
+
+
+def test_the_dual_form_is_refused_at_the_same_size():
+    def width(size):
+        estimator = kernel(raw(3), inner, ridge=SMALL_RIDGE, capacity=4)
+        context = jnp.asarray(size * np.float64([0.6, 0.48, 0.64]))
+        belief = estimator.observe(estimator.init(jax.random.key(0)), context, jnp.float64(1))
+        return estimator.predict(belief, context).width
+
+    assert_allclose(exact(width)(1e3), 1, rtol=1e-5)
+    assert np.isnan(exact(width)(HUGE))
+
+
+def test_an_online_bandit_refuses_what_its_design_cannot_hold():
+    policy = build("lin-ucb", dim=3, regularization=SMALL_RIDGE)
+    with OnlineBandit(policy) as bandit:
+        for size in (1, HUGE, 1):
+            decision = bandit.select(np.full((2, 3), size, np.float32))
+            bandit.observe(decision.id, 1.0)
+        assert bandit.health().refused == 1
+        assert bandit.health().inverse_drift < 1e-6
+        assert np.isfinite(bandit.select(np.ones((2, 3), np.float32)).score).all()

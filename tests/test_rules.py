@@ -1,4 +1,4 @@
-"""Rules: ties, masks, chance, and scores that are not numbers."""
+"""Rules: ties, masks, probabilities, and scores that are not finite."""
 
 from itertools import product
 
@@ -195,6 +195,6 @@ def test_a_floor_must_be_a_probability():
         floor(None, 2)
 
 
-def test_only_a_sure_choice_among_several_is_deterministic():
+def test_only_a_certain_choice_among_several_is_deterministic():
     propensity, arms = np.asarray([1.0, 1.0, 0.5, 0.99, np.nan, np.nan]), np.asarray([3, 1, 2, 2, 2, 1])
     assert deterministic(propensity, arms).tolist() == [True, False, False, False, True, False]

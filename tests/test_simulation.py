@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from neuralucb import build
 from neuralucb.algorithms import ALGORITHMS
-from neuralucb.designs import full
+from neuralucb.designs import drift, full
 from neuralucb.estimators.features import raw
 from neuralucb.estimators.neural import neural
 from neuralucb.estimators.ridge import ridge
@@ -24,7 +24,7 @@ WORLD = synthetic("h1", dim=4, arms=3)
 SMALL = {"width": 4, "steps": 3, "batch_size": 4, "networks": 2, "budget": 5}
 
 
-def whole(seed, bandit, *, rounds=25, schedule="10", world=WORLD):
+def run_whole(seed, bandit, *, rounds=25, schedule="10", world=WORLD):
     with jax.enable_x64(True):
         run = jax.jit(lambda key: simulate(key, bandit, world, rounds=rounds, schedule=read_schedule(schedule)))
         return run(jax.random.key(seed))
@@ -103,22 +103,51 @@ def test_the_same_seed_gives_every_algorithm_the_same_problem_contexts_and_noise
 @pytest.mark.parametrize("name", ["neural-ucb", "neural-epsilon-greedy"])
 def test_divergence_is_marked_and_does_not_become_arm_0_for_ever(name):
     bandit = build(name, dim=4, width=20, step_size=50.0, steps=30)
-    trace, _ = whole(0, bandit, rounds=200)
+    trace, _ = run_whole(0, bandit, rounds=200)
     assert trace.diverged_at == 10
     shares = np.bincount(np.asarray(trace.arm[20:]), minlength=3) / 180
     assert np.abs(shares - 1 / 3).max() < 5 * np.sqrt(2 / 9 / 180)
 
 
 def test_a_sound_run_is_not_marked():
-    trace, _ = whole(0, build("neural-ucb", dim=4, width=4, steps=3, batch_size=4))
+    trace, _ = run_whole(0, build("neural-ucb", dim=4, width=4, steps=3, batch_size=4))
     assert trace.diverged_at == 0
     assert np.isfinite(trace.loss)
+
+
+def magnified(problem, factor):
+    """The same problem with contexts that are this many times as long."""
+
+    def draw(key, data, world, t):
+        now = problem.draw(key, data, world, t)
+        return now._replace(contexts=now.contexts * jnp.float32(factor))
+
+    return problem._replace(draw=draw)
+
+
+@pytest.mark.parametrize("name", ["lin-ucb", "neural-ucb0", "kernel-ucb"])
+def test_a_run_whose_inverse_is_lost_is_marked(name):
+    """At ‖g‖²/λ = 10¹⁷ Sherman and Morrison's update leaves no digit of Z⁻¹: widths would be wrong in silence."""
+    settings = {"lin-ucb": {}, "neural-ucb0": {"width": 4}, "kernel-ucb": {"kernel": "linear"}}[name]
+    bandit = build(name, dim=4, regularization=1e-3, **settings)
+    sound, _ = run_whole(0, bandit)
+    lost, _ = run_whole(0, bandit, world=magnified(WORLD, 1e7))
+    assert sound.diverged_at == 0
+    assert 1 < lost.diverged_at <= 10
+
+
+def test_a_run_whose_inverse_drifts_is_marked_though_all_numbers_are_finite():
+    bandit = build("neural-ucb0", dim=4, width=4, regularization=1e-3)
+    trace, belief = run_whole(0, bandit, rounds=40, world=magnified(WORLD, 1e5))
+    assert np.isfinite(belief.z.inverse).all()
+    assert float(exact(drift)(belief.z)) > 1
+    assert trace.diverged_at in (10, 20, 30, 40)  # measured after every segment
 
 
 @pytest.mark.parametrize("schedule", ["10", "7", "100", "1:5,10"])
 def test_pieces_give_what_the_whole_gives(schedule):
     bandit = build("neural-ucb", dim=4, width=4, steps=3, batch_size=4)
-    trace, _ = whole(1, bandit, schedule=schedule)
+    trace, _ = run_whole(1, bandit, schedule=schedule)
     run = prepare(bandit, WORLD, rounds=25, schedule=read_schedule(schedule))
     with jax.enable_x64(True):
         advance = jax.jit(run.advance)

@@ -40,7 +40,7 @@ def test_sgd_is_the_transcriptions_on_the_same_batches(key, steps, decay):
     chunk = training.CHUNK if steps == "t" else min(training.CHUNK, steps)
     batches = np.concatenate(
         [
-            training._draw_rows(jax.random.fold_in(key, index), (chunk, 8), jnp.int32(ROWS))
+            training.draw_rows(jax.random.fold_in(key, index), (chunk, 8), jnp.int32(ROWS))
             for index in range(-(-count // chunk))
         ]
     )[:count]
@@ -57,7 +57,7 @@ def test_sgd_is_the_transcriptions_on_the_same_batches(key, steps, decay):
 
 
 def test_rows_are_drawn_from_all_that_was_observed_and_from_nothing_else(key):
-    rows = np.asarray(training._draw_rows(key, (100, 50), jnp.int32(ROWS)))
+    rows = np.asarray(training.draw_rows(key, (100, 50), jnp.int32(ROWS)))
     assert rows.min() == 0
     assert rows.max() == ROWS - 1
     counts = np.bincount(rows.ravel(), minlength=ROWS)

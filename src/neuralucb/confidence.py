@@ -15,7 +15,7 @@ Confidence: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
 
 
 class Assumptions(NamedTuple):
-    """What the analysis takes as known about the rewards, and the constants it does not give."""
+    """What the analysis assumes about the rewards, and the constants it gives no value for."""
 
     noise_bound: Number = 1.0
     """ν: the noise is ν-sub-Gaussian."""
@@ -24,7 +24,7 @@ class Assumptions(NamedTuple):
     norm: Number = 1.0
     """S: bound on the reward function's norm, S ≥ sqrt(2 hᵀH⁻¹h)."""
     constants: tuple[Number, Number, Number] = (1.0, 1.0, 1.0)
-    """C_1, C_2, C_3: absolute constants that the paper leaves unnamed."""
+    """C_1, C_2, C_3: absolute constants of which the paper gives no value."""
 
 
 def constant(exploration: Number) -> Confidence:
@@ -33,7 +33,7 @@ def constant(exploration: Number) -> Confidence:
 
 
 def self_normalised(assumed: Assumptions, *, ridge: Number) -> Confidence:
-    """γ_t = ν sqrt(log(det Z_t / det λI) - 2 log δ) + √λ S (NeuralUCB_0; Abbasi-Yadkori et al. 2011, Theorem 2).
+    """γ_t = ν sqrt(log(det Z_t / det λI) - 2 log δ) + √λ S (Algorithm 3, line 9; Abbasi-Yadkori et al. 2011).
 
     Departure: none.
     """
@@ -48,14 +48,14 @@ def self_normalised(assumed: Assumptions, *, ridge: Number) -> Confidence:
 def theoretical(
     assumed: Assumptions, *, ridge: Number, width: int, depth: int, step_size: Number, steps: int | str
 ) -> Confidence:
-    """γ_t of Algorithm 1, line 13, with its three unnamed constants as parameters.
+    """γ_t of Algorithm 1, line 13, with its three unknown constants as parameters.
 
         γ_t = sqrt(1 + C_1 c L⁴ t^{7/6} λ^{-7/6})
               · (ν sqrt(log(det Z_t / det λI) + C_2 c L⁴ t^{5/3} λ^{-1/6} - 2 log δ) + √λ S)
               + (λ + C_3 t L) · [(1 - ηmλ)^{J/2} sqrt(t/λ) + c L^{7/2} t^{5/3} λ^{-5/3} (1 + sqrt(t/λ))]
 
     with c = m^{-1/6} sqrt(log m).
-    At practical widths it is astronomically large. That is the formula, and it is not hidden.
+    At practical widths it is astronomically large: that is what the formula gives.
     Departure: none; the proof of Lemma 5.4 has other powers of m in its last term, and these are Algorithm 1's.
     """
 

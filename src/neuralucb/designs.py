@@ -1,20 +1,22 @@
 """Z, the design matrix λI + Σ ggᵀ, behind one interface: full (exact) or diagonal (the paper's, for real data)."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from neuralucb.gradients import Block, Outer, _is_factored, dense
+from neuralucb.gradients import Block, Outer, cast, dense, map_layers
 from neuralucb.networks.arm_blocks import block_product
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.precision import Number, require
 
-__all__ = ["Design", "Full", "by_arm", "diagonal", "drift", "full", "none"]
+__all__ = ["Design", "Full", "by_arm", "diagonal", "drift", "full", "has_drifted", "none"]
 
 CURE = "take design='diagonal', a smaller network, or, for an algorithm with a dual form, say how many rounds"
+
+LARGEST_DRIFT = 1.0
+"""Beyond it Z⁻¹ has lost all digits in some direction, and widths of common gradients are off by about a hundredth."""
 
 
 class Design(NamedTuple):
@@ -41,16 +43,21 @@ class Full(NamedTuple):
 
 
 def full(size: int, *, ridge: Number, dtype: Any = "float64") -> Design:
-    """The exact Z of `size` parameters: O(p²) a round, by Sherman and Morrison and the matrix determinant lemma.
+    """The exact Z of `size` parameters: O(p²) per round, by Sherman–Morrison and the matrix determinant lemma.
 
     Departure: none. float64 by default, because on nearly low-rank gradients float32 ends in negative variances.
+
+    A matrix kept as its inverse cannot hold more than 1/eps between its largest and smallest eigenvalue. An update of
+    which no digit would be left, such as one with ‖g‖²/λ beyond 10¹⁵ in float64, turns Z⁻¹ into NaN: a simulation then
+    marks the run, and an `OnlineBandit` refuses the observation, instead of going on with wrong widths.
     """
 
     def init() -> Full:
         require(dtype)
         require_memory(size**2 * jnp.dtype(dtype).itemsize, what=f"the full Z of {size} parameters", cure=CURE)
         lam = jnp.asarray(ridge, dtype=dtype)
-        return Full(jnp.eye(size, dtype=dtype) / lam, jnp.zeros((), dtype=dtype), lam * _direction(size, dtype))
+        inverse = jnp.eye(size, dtype=dtype) / lam  # Algorithm 1, line 3
+        return Full(inverse, jnp.zeros((), dtype=dtype), lam * _direction(size, dtype))
 
     def width(z: Full, gradient: Any) -> jax.Array:
         g = dense(gradient).astype(dtype)
@@ -61,7 +68,13 @@ def full(size: int, *, ridge: Number, dtype: Any = "float64") -> Design:
         w = z.inverse @ g  # named, so that the update costs O(p²)
         growth = g @ w
         image = z.image + g * (g @ _direction(size, dtype))
-        return Full(z.inverse - jnp.outer(w, w / (1 + growth)), z.log_det + jnp.log1p(growth), image)
+        divisor = jnp.where(is_lost(g @ g, growth), jnp.nan, 1 + growth)
+        inverse = z.inverse - jnp.outer(w, w / divisor)  # Algorithm 1, line 11, for the inverse
+        return Full(inverse, z.log_det + jnp.log1p(growth), image)
+
+    def is_lost(squared: jax.Array, growth: jax.Array) -> jax.Array:
+        """Whether rounding, eps·gᵀg/λ since Z⁻¹ began as I/λ, exceeds what is left of gᵀZ⁻¹g: growth/(1 + growth)."""
+        return jnp.finfo(dtype).eps * squared * (1 + growth) > jnp.asarray(ridge, dtype=dtype) * growth
 
     def solve(z: Full, b: jax.Array) -> jax.Array:
         return z.inverse @ b.astype(dtype)
@@ -69,21 +82,10 @@ def full(size: int, *, ridge: Number, dtype: Any = "float64") -> Design:
     return Design(init, width, add, lambda z: z.log_det, solve)
 
 
-def drift(z: Full) -> jax.Array:
-    """‖Z⁻¹(Zv) - v‖_∞ for one direction v: how far rounding has carried the kept inverse away. 0 if it has not."""
-    v = _direction(z.inverse.shape[-1], z.inverse.dtype)
-    return jnp.abs(jnp.einsum("...ij,...j->...i", z.inverse, z.image) - v).max()
-
-
-def _direction(size: int, dtype: Any) -> jax.Array:
-    """A vector that no gradient is likely to be parallel or orthogonal to, with entries between -1 and 1."""
-    return jnp.cos(jnp.arange(1, size + 1, dtype=dtype) ** 2)
-
-
 def diagonal(like: Any, *, ridge: Number, dtype: Any = "float32") -> Design:
     """Only diag(Z), in the shape of the parameters (`like` gives their shapes): O(p) memory and time.
 
-    Kept as 1/diag(Z), since it is asked for far more often than it changes, and a division costs ten products.
+    Kept as 1/diag(Z), since it is read far more often than it is written, and a division costs ten products.
     Departure: the paper's own approximation for its real data sets (Section 7.2).
     """
 
@@ -93,10 +95,10 @@ def diagonal(like: Any, *, ridge: Number, dtype: Any = "float32") -> Design:
         return jax.tree.map(lambda leaf: jnp.broadcast_to(start, leaf.shape), like)
 
     def width(z: Any, gradient: Any) -> jax.Array:
-        return jnp.sqrt(_sum(_map(lambda g, old: _weighted_square(_cast(g, dtype), old), gradient, z)))
+        return jnp.sqrt(_sum(map_layers(lambda g, old: _weighted_square(cast(g, dtype), old), gradient, z)))
 
     def add(z: Any, gradient: Any) -> Any:
-        return _map(lambda g, old: _add_square(_cast(g, dtype), old), gradient, z)
+        return map_layers(lambda g, old: _add_square(cast(g, dtype), old), gradient, z)
 
     def log_det(z: Any) -> jax.Array:
         return -_sum(jax.tree.map(lambda leaf: jnp.log(leaf * jnp.asarray(ridge, dtype=dtype)).sum(), z))
@@ -108,7 +110,7 @@ def diagonal(like: Any, *, ridge: Number, dtype: Any = "float32") -> Design:
 
 
 def none() -> Design:
-    """No Z at all: every width is 0. For rules that do not ask for it."""
+    """No Z at all: every width is 0. For rules that do not use the width."""
 
     def zero(*_: Any) -> jax.Array:
         return jnp.zeros((), dtype=jnp.float32)
@@ -117,7 +119,7 @@ def none() -> Design:
 
 
 def by_arm(one: Design, arms: int) -> Design:
-    """A design for each arm, exact for gradients that are one `Block`: Z is then block-diagonal."""
+    """One design per arm, exact for gradients that are one `Block`: Z is then block-diagonal."""
 
     def stacked() -> Any:
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (arms, *leaf.shape)), one.init())
@@ -138,34 +140,44 @@ def by_arm(one: Design, arms: int) -> Design:
     )
 
 
-def _add_square(leaf: Any, inverse: jax.Array) -> jax.Array:
+def drift(z: Full) -> jax.Array:
+    """‖Z⁻¹(Zv) - v‖_∞ for one direction v: how far rounding has carried the kept inverse away. 0 if it has not."""
+    v = _direction(z.inverse.shape[-1], z.inverse.dtype)
+    return jnp.abs(jnp.einsum("...ij,...j->...i", z.inverse, z.image) - v).max()
+
+
+def has_drifted(belief: Any) -> jax.Array:
+    """Whether the `drift` of a full design anywhere in the belief is beyond LARGEST_DRIFT, or not a number."""
+    designs = [leaf for leaf in jax.tree.leaves(belief, is_leaf=_is_full) if _is_full(leaf)]
+    return jnp.asarray([~(drift(z) <= LARGEST_DRIFT) for z in designs], dtype=bool).any()
+
+
+def _is_full(leaf: Any) -> bool:
+    return isinstance(leaf, Full)
+
+
+def _direction(size: int, dtype: Any) -> jax.Array:
+    """A vector that no gradient is likely to be parallel or orthogonal to, with entries between -1 and 1."""
+    return jnp.cos(jnp.arange(1, size + 1, dtype=dtype) ** 2)
+
+
+def _add_square(layer: Any, inverse: jax.Array) -> jax.Array:
     """1/(z + g²), from 1/z."""
-    if isinstance(leaf, Block):
-        return inverse.at[leaf.arm].set(_add_square(leaf.part, inverse[leaf.arm]))
-    square = jnp.outer(leaf.left**2, leaf.right**2) if isinstance(leaf, Outer) else leaf**2
+    if isinstance(layer, Block):
+        return inverse.at[layer.arm].set(_add_square(layer.part, inverse[layer.arm]))
+    square = jnp.outer(layer.left**2, layer.right**2) if isinstance(layer, Outer) else layer**2
     return inverse / (1 + square * inverse)
 
 
-def _weighted_square(leaf: Any, inverse: jax.Array) -> jax.Array:
+def _weighted_square(layer: Any, inverse: jax.Array) -> jax.Array:
     """Σ g²/z; for a dense layer (left²)ᵀ (1/z) (right²), so that many arms read z once, in a matrix product."""
-    if isinstance(leaf, Block) and isinstance(leaf.part, Outer):
-        return leaf.part.left**2 @ block_product(inverse, leaf.arm, leaf.part.right**2)
-    if isinstance(leaf, Block):
-        return _weighted_square(leaf.part, inverse[leaf.arm])
-    if isinstance(leaf, Outer):
-        return leaf.left**2 @ (inverse @ leaf.right**2)
-    return (leaf**2 * inverse).sum()
-
-
-def _map(function: Callable[[Any, Any], Any], gradient: Any, z: Any) -> Any:
-    return jax.tree.map(function, gradient, z, is_leaf=_is_factored)
-
-
-def _cast(leaf: Any, dtype: Any) -> Any:
-    """The numbers of one leaf in this precision; an arm stays an arm."""
-    if isinstance(leaf, Block):
-        return replace(leaf, part=_cast(leaf.part, dtype))
-    return jax.tree.map(lambda part: part.astype(dtype), leaf)
+    if isinstance(layer, Block) and isinstance(layer.part, Outer):
+        return layer.part.left**2 @ block_product(inverse, layer.arm, layer.part.right**2)
+    if isinstance(layer, Block):
+        return _weighted_square(layer.part, inverse[layer.arm])
+    if isinstance(layer, Outer):
+        return layer.left**2 @ (inverse @ layer.right**2)
+    return (layer**2 * inverse).sum()
 
 
 def _sum(tree: Any) -> jax.Array:

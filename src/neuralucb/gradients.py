@@ -1,19 +1,20 @@
-"""Z, the design matrix λI + Σ ggᵀ, behind one interface: full (exact) or diagonal (the paper's, for real data)."""
+"""Gradients g(x; θ) as pytrees of arrays, `Outer` and `Block`: layers that are never written out as matrices."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-__all__ = ["Block", "Outer", "dense", "inner"]
+__all__ = ["Block", "Outer", "cast", "dense", "inner", "map_layers"]
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=("arm", "part"), meta_fields=("arms",))
 @dataclass(frozen=True)
 class Block:
-    """A gradient that is zero but for one arm's block of a layer: (0, …, part, …, 0), never built."""
+    """A gradient that is zero except in one arm's block of a layer: (0, …, part, …, 0), never built."""
 
     arm: jax.Array
     part: Any
@@ -21,7 +22,7 @@ class Block:
 
 
 class Outer(NamedTuple):
-    """The gradient of one dense layer, left rightᵀ: two vectors instead of a matrix for every arm."""
+    """The gradient of one dense layer, left rightᵀ: two vectors instead of one matrix per arm."""
 
     left: jax.Array
     right: jax.Array
@@ -29,28 +30,43 @@ class Outer(NamedTuple):
 
 def dense(gradient: Any) -> jax.Array:
     """The gradient as one vector of length p."""
-    return jnp.concatenate([_matrix(leaf).ravel() for leaf in jax.tree.leaves(gradient, is_leaf=_is_factored)])
+    return jnp.concatenate([_matrix(layer).ravel() for layer in _layers(gradient)])
 
 
 def inner(a: Any, b: Any) -> jax.Array:
     """⟨a, b⟩ of two gradients; for a dense layer ⟨left, left⟩⟨right, right⟩, without its matrix."""
-    leaves = zip(jax.tree.leaves(a, is_leaf=_is_factored), jax.tree.leaves(b, is_leaf=_is_factored), strict=True)
-    return jnp.stack([_inner_leaf(x, y) for x, y in leaves]).sum()
+    return jnp.stack([_inner_of_layers(x, y) for x, y in zip(_layers(a), _layers(b), strict=True)]).sum()
 
 
-def _inner_leaf(x: Any, y: Any) -> jax.Array:
-    if isinstance(x, Block):
-        product = _inner_leaf(x.part, y.part)
-        return jnp.where(x.arm == y.arm, product, jnp.zeros_like(product))
-    return (x.left @ y.left) * (x.right @ y.right) if isinstance(x, Outer) else x.ravel() @ y.ravel()
+def map_layers(function: Callable[..., Any], gradient: Any, *others: Any) -> Any:
+    """`jax.tree.map` over the layers of a gradient, in which an `Outer` or a `Block` counts as one leaf."""
+    return jax.tree.map(function, gradient, *others, is_leaf=_is_factored)
+
+
+def cast(layer: Any, dtype: Any) -> Any:
+    """One layer's gradient in this precision; the arm of a `Block` stays an integer."""
+    if isinstance(layer, Block):
+        return replace(layer, part=cast(layer.part, dtype))
+    return jax.tree.map(lambda part: part.astype(dtype), layer)
+
+
+def _layers(gradient: Any) -> list[Any]:
+    return jax.tree.leaves(gradient, is_leaf=_is_factored)
 
 
 def _is_factored(leaf: Any) -> bool:
     return isinstance(leaf, Outer | Block)
 
 
-def _matrix(leaf: Any) -> jax.Array:
-    if isinstance(leaf, Block):
-        part = _matrix(leaf.part)
-        return jnp.zeros((leaf.arms, *part.shape), part.dtype).at[leaf.arm].set(part)
-    return jnp.outer(leaf.left, leaf.right) if isinstance(leaf, Outer) else leaf
+def _inner_of_layers(x: Any, y: Any) -> jax.Array:
+    if isinstance(x, Block):
+        product = _inner_of_layers(x.part, y.part)
+        return jnp.where(x.arm == y.arm, product, jnp.zeros_like(product))
+    return (x.left @ y.left) * (x.right @ y.right) if isinstance(x, Outer) else x.ravel() @ y.ravel()
+
+
+def _matrix(layer: Any) -> jax.Array:
+    if isinstance(layer, Block):
+        part = _matrix(layer.part)
+        return jnp.zeros((layer.arms, *part.shape), part.dtype).at[layer.arm].set(part)
+    return jnp.outer(layer.left, layer.right) if isinstance(layer, Outer) else layer

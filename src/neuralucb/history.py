@@ -1,4 +1,4 @@
-"""What was observed: a record of fixed capacity, owned by whoever runs the policy, never by its belief."""
+"""What was observed: a record of fixed capacity, which the caller keeps, and which is not part of a belief."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ BLOCK = 256
 
 
 class History(NamedTuple):
-    """The first `seen` rows of contexts and rewards are what was observed; the rest is room."""
+    """The first `seen` rows of contexts and rewards are what was observed; the rest is unused."""
 
     contexts: Any
     rewards: jax.Array
@@ -35,7 +35,7 @@ def empty(context: Any, *, capacity: int) -> History:
 
 
 def append(history: History, context: Any, reward: float | jax.Array) -> History:
-    """The history with one more observation. The caller provides the room; a full history raises ValueError."""
+    """The history with one more observation. A full history raises InputError."""
     row, capacity = history.seen, history.rewards.shape[0]
     if not isinstance(row, jax.core.Tracer) and row >= capacity:
         raise InputError(f"history is full: its capacity is {capacity}; make a larger one with `empty`.")
@@ -47,7 +47,7 @@ def append(history: History, context: Any, reward: float | jax.Array) -> History
 def total(history: History, of: Callable[[Any, jax.Array, jax.Array], Sum]) -> Sum:
     """Σ over the observed rows of `of(contexts, rewards, weights)`, block by block; weights are 0 for other rows.
 
-    Costs the rows observed, not the capacity.
+    Its cost grows with the rows observed, not with the capacity.
     """
     capacity = history.rewards.shape[0]
     size = min(BLOCK, capacity)
@@ -69,5 +69,5 @@ def total(history: History, of: Callable[[Any, jax.Array, jax.Array], Sum]) -> S
 
 
 def _zero_unless(rows: jax.Array, leaf: jax.Array) -> jax.Array:
-    """Room holds anything, NaN included, which a weight of 0 would not silence."""
+    """Unused rows may hold anything, even NaN, which a weight of 0 would not remove."""
     return jnp.where(rows.reshape(-1, *[1] * (leaf.ndim - 1)), leaf, jnp.zeros_like(leaf))

@@ -1,5 +1,6 @@
 """The contract: one noun, four verbs. Every algorithm is a `Policy`; most are made by `policy(estimator, rule)`."""
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,6 +25,7 @@ __all__ = [
     "Slot",
     "check_slot",
     "check_vector",
+    "fingerprint",
     "guard",
     "policy",
     "slot_shape",
@@ -34,14 +36,14 @@ Context: TypeAlias = Any
 
 
 class Slot(NamedTuple):
-    """The context of one arm where all arms share what is known: x, and which arm it is."""
+    """The context of one arm where all arms share one x: that x, and the number of the arm."""
 
     x: jax.Array
     arm: jax.Array
 
 
 class Prediction(NamedTuple):
-    """What an estimator believes of K arms, and how much it has seen."""
+    """What an estimator believes about K arms, and how much it has observed."""
 
     mean: jax.Array
     """[K] expected reward of each arm."""
@@ -65,12 +67,13 @@ class Choice(NamedTuple):
     propensity: jax.Array
     """[K] float32, the probability of each arm given belief, contexts and mask, before the key was drawn.
 
-    A 1 where other arms were available is no randomness at all: write it down as `deterministic` says, not as a number.
+    A 1 where other arms were available means a deterministic choice, for which logs keep no number; see
+    `rules.deterministic`.
     """
 
 
 class Info(NamedTuple):
-    """What a person wants to see of one call to `learn`."""
+    """How one call to `learn` went."""
 
     loss: jax.Array
     """Mean of (f(x) - r)²/2 over the history after training; NaN where nothing is trained."""
@@ -79,12 +82,12 @@ class Info(NamedTuple):
 
     @classmethod
     def nothing(cls) -> "Info":
-        """Of a policy that has nothing to train."""
+        """For a policy that has nothing to train."""
         return cls(jnp.full((), jnp.nan, dtype=jnp.float32), jnp.zeros((), dtype=bool))
 
 
 class Origin(NamedTuple):
-    """What `build` was asked for, in plain values."""
+    """The arguments of `build`, as plain values."""
 
     algorithm: str
     dim: int
@@ -97,48 +100,69 @@ class Policy(NamedTuple):
     """init, select, observe, learn: pure functions over a belief, a pytree of fixed shape.
 
     A context is a pytree for one arm; contexts are the same with a leading arm axis.
+
+    Example:
+        >>> import jax, neuralucb, numpy as np
+        >>> policy = neuralucb.build("lin-ucb", dim=2)
+        >>> belief, contexts = policy.init(jax.random.key(0)), np.eye(2, dtype=np.float32)
+        >>> choice = policy.select(jax.random.key(1), belief, contexts)
+        >>> belief = policy.observe(belief, contexts[int(choice.arm)], 1.0)
     """
 
     init: Callable[[jax.Array], Belief]
     """key -> belief"""
     select: Callable[..., Choice]
-    """key, belief, contexts, available -> Choice. Asking changes nothing."""
+    """key, belief, contexts, available -> Choice. It changes nothing."""
     observe: Callable[[Belief, Context, jax.Array], Belief]
-    """belief, context, reward -> belief. Cheap, every round: Z, ridge sums."""
+    """belief, context, reward -> belief. Cheap; after every round: Z, ridge sums."""
     learn: Callable[[jax.Array, Belief, History], tuple[Belief, Info]]
-    """key, belief, history -> belief, Info. Costly, when the schedule says: TrainNN."""
+    """key, belief, history -> belief, Info. Costly; when the schedule says so: TrainNN."""
     origin: "Origin | None" = None
     """How `build` made it, so that it can be made again; None for a policy of your own."""
 
 
 class Estimator(NamedTuple):
-    """A policy without its choice: predicts mean and width of one arm's context."""
+    """A policy without its rule of choice: it predicts mean and width for one arm's context."""
 
     init: Callable[[jax.Array], Belief]
     predict: Callable[[Belief, Context], Prediction]
     observe: Callable[[Belief, Context, jax.Array], Belief]
     learn: Callable[[jax.Array, Belief, History], tuple[Belief, Info]]
     check: Callable[[Context], None]
-    """Raises ValueError for a context of one arm that does not fit; sees shapes only."""
+    """Raises InputError for a context of one arm that does not fit; sees shapes only."""
 
 
 Rule: TypeAlias = Callable[[jax.Array, Prediction, jax.Array], Choice]
 
 
 def policy(estimator: Estimator, rule: Rule) -> Policy:
-    """A policy that predicts with the estimator and chooses with the rule."""
+    """Make a policy that predicts with the estimator and chooses with the rule.
+
+    Args:
+        estimator: What is believed about the rewards, such as `estimators.ridge.ridge`.
+        rule: How a choice follows from a prediction, such as `rules.ucb`.
+
+    Returns:
+        The policy, compiled on first use, its input checked.
+    """
 
     def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array) -> Choice:
         shared = Prediction._make((0, 0, None, None))
+        # from Algorithm 1, line 6 to Algorithm 1, line 9: the loop over arms, side by side
         return rule(key, jax.vmap(estimator.predict, (None, 0), shared)(belief, contexts), available)
 
     return guard(Policy(estimator.init, select, estimator.observe, estimator.learn), estimator.check)
 
 
 def guard(bare: Policy, check: Callable[[Context], None]) -> Policy:
-    """The policy as users meet it: compiled on first use, float64 at hand, bad input refused at the edge.
+    """The policy as users see it: compiled on first use, with float64 available, and bad input refused.
 
-    check  raises ValueError for a context of one arm that does not fit; sees shapes only.
+    Args:
+        bare: Four pure functions; `select` is always given `available`.
+        check: Raises InputError for a context of one arm that does not fit; sees shapes only.
+
+    Returns:
+        A policy whose `select` and `observe` raise InputError for bad input, and whose `available` is optional.
     """
     init, choose, update, train = (exact(jax.jit(verb)) for verb in bare[:4])
 
@@ -155,6 +179,29 @@ def guard(bare: Policy, check: Callable[[Context], None]) -> Policy:
         return update(belief, context, reward)
 
     return Policy(init, select, observe, train)
+
+
+def fingerprint(belief: Belief) -> str:
+    """The SHA-256 of a belief: two beliefs have the same one if and only if they are equal to the last bit.
+
+    Args:
+        belief: Any pytree of arrays, random keys included.
+
+    Returns:
+        64 hexadecimal digits, over the values, types and shapes of all arrays in their order.
+
+    Example:
+        >>> import numpy as np
+        >>> fingerprint(np.zeros(2)) == fingerprint(-np.zeros(2))
+        False
+    """
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(belief):
+        is_key = jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)
+        array = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+        digest.update(f"{array.dtype.str} {array.shape} ".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def check_vector(dim: int) -> Callable[[Context], None]:
@@ -207,7 +254,7 @@ def _check_available(available: jax.Array | None, arms: int) -> jax.Array:
     available = jnp.asarray(available)
     if available.shape != (arms,) or available.dtype != bool:
         raise InputError(
-            f"available must be {arms} booleans, one for each arm, got {available.dtype} of shape {available.shape}."
+            f"available must be {arms} booleans, one per arm, got {available.dtype} of shape {available.shape}."
         )
     if not isinstance(available, jax.core.Tracer) and not np.asarray(available).any():
         raise InputError("available must allow at least one arm, got none.")
@@ -218,6 +265,4 @@ def _check_finite(name: str, tree: object) -> None:
     """Refuse NaN and infinity where values can be seen; inside compiled code the simulation reports divergence."""
     for leaf in jax.tree.leaves(tree):
         if not isinstance(leaf, jax.core.Tracer) and not np.isfinite(leaf).all():
-            raise InputError(
-                f"{name} must be finite, got NaN or infinity; clean or drop such rows before they get here."
-            )
+            raise InputError(f"{name} must be finite, got NaN or infinity; clean or drop such rows first.")

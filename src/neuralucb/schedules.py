@@ -27,14 +27,25 @@ NAMED = {
     "synthetic": (Phase(50),),
     "real": (Phase(1, until=2000), Phase(100)),
 }
-"""What the paper says of its two sets of experiments, the second as its released code reads it."""
+"""The paper's two sets of experiments, the second as its released code reads it."""
 
 
 def read_schedule(text: str) -> Schedule:
-    """A schedule from words: a name (`synthetic`, `real`), or phases such as `10:500,50:2000,100`.
+    """Read a schedule: after which rounds a policy learns.
 
-    The example learns every 10 rounds to 500, every 50 to 2000, and every 100 after. With `100!` the rounds in
-    between are not remembered.
+    Args:
+        text: A name (`synthetic`, `real`), or phases such as `10:500,50:2000,100`, which learns every 10 rounds up to
+            round 500, every 50 up to 2000, and every 100 after. With `100!` the rounds in between are not remembered.
+
+    Returns:
+        The phases, in order.
+
+    Raises:
+        InputError: If the text is neither.
+
+    Example:
+        >>> read_schedule("10:500,50")
+        (Phase(every=10, until=500, forgets=False), Phase(every=50, until=None, forgets=False))
     """
     text = str(text)
     if text in NAMED:
@@ -45,12 +56,12 @@ def read_schedule(text: str) -> Schedule:
         if match is None or int(match[1]) < 1:
             raise InputError(
                 f"schedule must be one of {', '.join(NAMED)}, or phases such as 10:500,50:2000,100 "
-                f"(every 10 rounds to 500, every 50 to 2000, every 100 after), got {text!r}."
+                f"(every 10 rounds up to 500, every 50 up to 2000, every 100 after), got {text!r}."
             )
         phases.append(Phase(int(match[1]), int(match[3]) if match[3] else None, bool(match[2])))
     ends = [phase.until for phase in phases]
     if None in ends[:-1] or any(a >= b for a, b in pairwise(ends) if a is not None and b is not None):
-        raise InputError(f"schedule phases must end later and later, and only the last may be open, got {text!r}.")
+        raise InputError(f"schedule phases must have increasing ends, and only the last may have none, got {text!r}.")
     return tuple(phases)
 
 

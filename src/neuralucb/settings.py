@@ -21,7 +21,7 @@ __all__ = [
 
 
 SMALLEST, LARGEST = 1e-30, 1e30
-"""What float32 holds with room for a square root or a product; beyond it a number would turn into 0 or infinity."""
+"""What float32 holds, with room for a square root or a product; beyond it a number would become 0 or infinity."""
 
 LARGEST_INTEGER = 2**31 - 1
 
@@ -36,7 +36,7 @@ class Setting(NamedTuple):
     allowed: str
     """What values it takes, in words."""
     read: Callable[[Any], Any]
-    """A value, or the text of one, checked; raises ValueError without naming the setting."""
+    """A value, or the text of one, checked; raises InputError without naming the setting."""
     traced: bool
     grid: tuple[Any, ...] = ()
     """The values the paper searched; ours where it gives none."""
@@ -88,7 +88,7 @@ def steps(default: int | str) -> Setting:
     def read(value: Any) -> int | str:
         return "t" if value == "t" else read_integer(value, 1, allowed)
 
-    return Setting("steps", "J", default, "training steps a call", allowed, read, False)
+    return Setting("steps", "J", default, "training steps per call", allowed, read, False)
 
 
 def choice(name: str, symbol: str, default: str, meaning: str, *, options: Sequence[str]) -> Setting:
@@ -104,7 +104,7 @@ def choice(name: str, symbol: str, default: str, meaning: str, *, options: Seque
 
 
 def flag(name: str, symbol: str, default: bool, meaning: str) -> Setting:
-    """true or false."""
+    """True or false."""
     words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
     def read(value: Any) -> bool:
@@ -140,16 +140,16 @@ def read_value(setting: Setting, value: Any) -> Any:
 
 
 def read_integer(value: Any, least: int, allowed: str) -> int:
-    """A whole number from a value or its text; raises ValueError without naming what it is for."""
+    """A whole number from a value or its text; raises InputError without naming what it is for."""
     try:
-        whole = int(str(value))
+        parsed = int(str(value))
     except ValueError:
         raise InputError(f"must be {allowed}") from None
-    if whole < least:
+    if parsed < least:
         raise InputError(f"must be {allowed}")
-    if whole > LARGEST_INTEGER:
+    if parsed > LARGEST_INTEGER:
         raise InputError(f"must be {allowed} and at most {LARGEST_INTEGER}")
-    return whole
+    return parsed
 
 
 def check_integer(name: str, value: Any, least: int) -> int:

@@ -1,6 +1,6 @@
-"""Whole runs, compiled: a loop over the segments between trainings, inside it one over rounds. No Python a round."""
+"""Whole runs, compiled: a loop over the segments between trainings, and inside it one over rounds. No Python runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax, random
 
+from neuralucb.designs import has_drifted
 from neuralucb.history import History, append, empty
 from neuralucb.policy import Belief, Policy
 from neuralucb.problems.problem import Problem, Round
@@ -26,7 +27,7 @@ class Trace(NamedTuple):
     regret: jax.Array
     """[T] expected reward of the best arm minus that of the arm played"""
     diverged_at: jax.Array
-    """the first round, from 1, by which training or a score was not finite or the loss exploded; 0 if never"""
+    """the first round, from 1, by which a score was not finite, training diverged or Z⁻¹ was lost; 0 if none was"""
     loss: jax.Array
     """training loss after the last training; NaN if none"""
 
@@ -39,7 +40,7 @@ class Outcome(NamedTuple):
 
 
 class State(NamedTuple):
-    """A run between two segments: all it takes to go on."""
+    """A run between two segments: all it takes to continue."""
 
     world: Any
     belief: Belief
@@ -49,7 +50,7 @@ class State(NamedTuple):
 
 
 class Simulation(NamedTuple):
-    """A run in pieces, for those who want to see progress between them."""
+    """A run in pieces, for callers that show progress between them."""
 
     begin: Callable[[jax.Array, Any], State]
     """key, the problem's data -> State"""
@@ -60,24 +61,44 @@ class Simulation(NamedTuple):
 
 
 def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule) -> Outcome:
-    """One whole run: its trace and its final belief. Pure; compile it with `jit`, batch it with `vmap`.
+    """Play one whole run. Pure; compile it with `jit`, batch it with `vmap`.
 
     Compiled by you, a policy with a float64 design needs `with jax.enable_x64(True):` around compiling and calling.
+
+    Args:
+        key: The seed of everything: the problem, its rounds, the policy's start, choices and trainings.
+        policy: What plays; see `build`.
+        problem: What is played; see `synthetic` and `labelled`.
+        rounds: T, at least 1.
+        schedule: After which rounds the policy learns; see `read_schedule`.
+
+    Returns:
+        The trace of the run, and the final belief.
+
+    Raises:
+        InputError: If rounds is below 1.
+
+    Example:
+        >>> import jax, neuralucb
+        >>> policy, problem = neuralucb.build("lin-ucb", dim=4), neuralucb.synthetic("h1", dim=4, arms=3)
+        >>> schedule = neuralucb.read_schedule("10")
+        >>> trace, belief = simulate(jax.random.key(0), policy, problem, rounds=20, schedule=schedule)
+        >>> trace.regret.shape
+        (20,)
     """
 
-    def whole(key: jax.Array) -> Outcome:
-        run = prepare(policy, problem, rounds=rounds, schedule=schedule)
+    def run(key: jax.Array) -> Outcome:
+        parts = prepare(policy, problem, rounds=rounds, schedule=schedule)
         data = jax.device_put(problem.data)  # NumPy arrays cannot be indexed by traced rows
-        end = run.advance(key, data, run.begin(key, data), 0, len(run.ends))
+        end = parts.advance(key, data, parts.begin(key, data), 0, len(parts.ends))
         return Outcome(end.trace, end.belief)
 
-    return exact(whole)(key)
+    return exact(run)(key)
 
 
 def draw_rounds(key: jax.Array, problem: Problem, *, rounds: int) -> Round:
     """All rounds that a run with this key meets, with a leading axis of rounds: contexts, expected rewards, noise."""
-    if rounds < 1:
-        raise InputError(f"rounds must be at least 1, got {rounds}.")
+    _check_rounds(rounds)
     keys, data = _Keys(*random.split(key, 5)), jax.device_put(problem.data)
     world = problem.init(keys.world, data)
 
@@ -88,18 +109,14 @@ def draw_rounds(key: jax.Array, problem: Problem, *, rounds: int) -> Round:
 
 
 def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule) -> Simulation:
-    """The run as a beginning and a way to advance by segments."""
-    if rounds < 1:
-        raise InputError(f"rounds must be at least 1, got {rounds}.")
-    learns = learning_rounds(schedule, rounds=rounds)
-    ends = [int(t) for t in learns]
-    if not ends or ends[-1] < rounds:
-        ends.append(rounds)
-    starts = jnp.asarray([0, *ends[:-1]], dtype=jnp.int32)
-    stops = jnp.asarray(ends, dtype=jnp.int32)
-    kept = remembered(schedule, ends)
-    rows = jnp.asarray(np.cumsum(kept) - kept, dtype=jnp.int32)  # of the history, at which each segment begins
-    lasts = jnp.asarray(np.cumsum(kept) - 1, dtype=jnp.int32)
+    """The run as a beginning and a way to advance by segments, each of which ends with a training.
+
+    The last segment ends without one if the schedule has none after the last round.
+    """
+    _check_rounds(rounds)
+    trainings = [int(t) for t in learning_rounds(schedule, rounds=rounds)]
+    ends = trainings if trainings and trainings[-1] == rounds else [*trainings, rounds]
+    segments = _segments(ends, remembered(schedule, ends))
 
     def begin(key: jax.Array, data: Any) -> State:
         keys = _Keys(*random.split(key, 5))
@@ -107,21 +124,16 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         example = jax.eval_shape(problem.draw, keys.rounds, data, world, jnp.int32(0)).contexts
         one_arm = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), example)
         room = empty(one_arm, capacity=rounds)
-        trace = Trace(
-            jnp.zeros(rounds, jnp.int32),
-            jnp.zeros(rounds, jnp.float32),
-            jnp.int32(0),
-            jnp.full((), jnp.nan, jnp.float32),
-        )
-        return State(world, policy.init(keys.init), room.contexts, room.rewards, trace)
+        return State(world, policy.init(keys.init), room.contexts, room.rewards, _empty_trace(rounds))
 
-    def play(keys: "_Keys", data: Any, index: jax.Array, t: jax.Array, state: State) -> State:
-        now = problem.draw(random.fold_in(keys.rounds, t), data, state.world, t)
+    def play(keys: "_Keys", data: Any, segment: "_Segments", t: jax.Array, state: State) -> State:
+        now = problem.draw(random.fold_in(keys.rounds, t), data, state.world, t)  # Algorithm 1, line 5
         choice = policy.select(random.fold_in(keys.select, t), state.belief, now.contexts)
         context = jax.tree.map(lambda leaf: leaf[choice.arm], now.contexts)
-        reward = now.expected[choice.arm] + now.noise
+        reward = now.expected[choice.arm] + now.noise  # Algorithm 1, line 10; Algorithm 3, line 6
         belief = policy.observe(state.belief, context, reward)
-        row = jnp.minimum(rows[index] + t - starts[index], lasts[index])  # where rounds are forgotten, the next is put
+        # where rounds are forgotten, each is written over the one before
+        row = jnp.minimum(segment.first_row + t - segment.start, segment.last_row)
         history = append(History(state.contexts, state.rewards, row, t), context, reward)
         regret = jnp.maximum(now.expected.max() - now.expected[choice.arm], 0)  # compiled apart they may round apart
         trace = state.trace._replace(
@@ -130,9 +142,9 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         trace = _mark(trace, ~jnp.isfinite(choice.score).all(), t + 1)
         return State(state.world, belief, history.contexts, history.rewards, trace)
 
-    def learn(keys: "_Keys", index: jax.Array, state: State) -> State:
-        t = stops[index]
-        history = History(state.contexts, state.rewards, lasts[index] + 1, t)
+    def learn(keys: "_Keys", segment: "_Segments", state: State) -> State:
+        t = segment.stop
+        history = History(state.contexts, state.rewards, segment.last_row + 1, t)
         belief, info = policy.learn(random.fold_in(keys.learn, t), state.belief, history)
         trace = _mark(state.trace, info.diverged, t)._replace(loss=info.loss.astype(jnp.float32))
         return state._replace(belief=belief, trace=trace)
@@ -140,27 +152,62 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
     def advance(key: jax.Array, data: Any, state: State, first: Any, last: Any) -> State:
         keys = _Keys(*random.split(key, 5))
 
-        def segment(index: jax.Array, state: State) -> State:
+        def play_segment(index: jax.Array, state: State) -> State:
+            segment = jax.tree.map(lambda column: column[index], segments)
+            # from Algorithm 1, line 4 to Algorithm 1, line 14 (Algorithm 3, line 4 to Algorithm 3, line 10): all rounds
             state = lax.fori_loop(
-                starts[index], stops[index], lambda t, inner: play(keys, data, index, t, inner), state
+                segment.start, segment.stop, lambda t, inner: play(keys, data, segment, t, inner), state
             )
-            if len(learns) == len(ends):
-                return learn(keys, index, state)
-            return lax.cond(index < len(learns), lambda inner: learn(keys, index, inner), lambda inner: inner, state)
+            state = state._replace(trace=_mark(state.trace, has_drifted(state.belief), segment.stop))
+            if len(trainings) == len(ends):
+                return learn(keys, segment, state)
+            trains = index < len(trainings)
+            return lax.cond(trains, lambda inner: learn(keys, segment, inner), lambda inner: inner, state)
 
-        return lax.fori_loop(jnp.int32(first), jnp.int32(last), segment, state)
+        return lax.fori_loop(jnp.int32(first), jnp.int32(last), play_segment, state)
 
     return Simulation(begin, advance, tuple(ends))
 
 
 class _Keys(NamedTuple):
-    """One key for each use. World and rounds depend on the seed alone: every algorithm meets the same problem."""
+    """One key per use. World and rounds depend on the seed alone: every algorithm meets the same problem."""
 
     world: jax.Array
     rounds: jax.Array
     init: jax.Array
     select: jax.Array
     learn: jax.Array
+
+
+class _Segments(NamedTuple):
+    """The rounds up to each training, and where the history keeps them: one entry per segment, or those of one."""
+
+    start: jax.Array
+    """its first round, from 0"""
+    stop: jax.Array
+    """the round after its last; as many rounds have then been played"""
+    first_row: jax.Array
+    """row of the history that its first round takes"""
+    last_row: jax.Array
+    """row that its last round takes"""
+
+
+def _segments(ends: Sequence[int], kept: np.ndarray) -> _Segments:
+    """Segments by their last rounds, and how many rounds of each are remembered."""
+    rows = np.cumsum(kept)
+    columns = ([0, *ends[:-1]], ends, rows - kept, rows - 1)
+    return _Segments(*(jnp.asarray(column, dtype=jnp.int32) for column in columns))
+
+
+def _check_rounds(rounds: int) -> None:
+    if rounds < 1:
+        raise InputError(f"rounds must be at least 1, got {rounds}.")
+
+
+def _empty_trace(rounds: int) -> Trace:
+    return Trace(
+        jnp.zeros(rounds, jnp.int32), jnp.zeros(rounds, jnp.float32), jnp.int32(0), jnp.full((), jnp.nan, jnp.float32)
+    )
 
 
 def _mark(trace: Trace, diverged: jax.Array, t: jax.Array) -> Trace:

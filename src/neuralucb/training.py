@@ -11,7 +11,7 @@ from neuralucb.history import History, total
 from neuralucb.policy import Info
 from neuralucb.runtime.precision import Number
 
-__all__ = ["DECAYS", "Train", "gradient_descent", "sgd"]
+__all__ = ["DECAYS", "Train", "draw_rows", "gradient_descent", "sgd"]
 
 Apply: TypeAlias = Callable[[Any, Any], jax.Array]
 Steps: TypeAlias = int | Literal["t"]
@@ -22,7 +22,7 @@ Train: TypeAlias = Callable[[jax.Array, Apply, Any, Any, History], tuple[Any, In
 DECAYS = ("none", "linear")
 
 CHUNK = 50
-"""Minibatches whose rows are drawn at once: drawing them one by one costs as much as the step itself."""
+"""Minibatches whose rows are drawn at once; drawing them one by one costs as much as the step itself."""
 
 EXPLOSION = 1e3
 """A loss this many times that of θ_0 and of predicting 0, whichever is larger, is called divergence even if finite."""
@@ -42,17 +42,20 @@ def gradient_descent(*, step_size: Number, steps: Steps, pull: Number) -> Train:
     Departs from the paper in nothing when it starts from θ_0. Costs J · t evaluations of the network.
     """
 
+    # λ, η, J and m of Algorithm 2, line 1 are arguments above, the rows and θ^(0) arguments here
     def train(key: jax.Array, apply: Apply, params: Any, initial: Any, history: History) -> tuple[Any, Info]:
         def step(_: jax.Array, state: _State) -> _State:
             def of(contexts: Any, rewards: jax.Array, weights: jax.Array) -> tuple[jax.Array, Any]:
                 return jax.value_and_grad(_squared_error)(state.params, apply, contexts, rewards, weights)
 
-            loss, gradient = total(history, of)
-            moved = _descend(state.params, gradient, initial, step_size, pull)
+            loss, gradient = total(history, of)  # of the sum in Algorithm 2, line 2
+            moved = _descend(state.params, gradient, initial, step_size, pull)  # Algorithm 2, line 4
             return _moved(state, moved, (), loss / _at_least_one(history.seen, loss.dtype))
 
         count = history.rounds if steps == "t" else jnp.int32(steps)
-        return _finish(apply, lax.fori_loop(jnp.int32(0), count, step, _begin(params, ())), initial, history)
+        # from Algorithm 2, line 3 to Algorithm 2, line 5: the loop over steps
+        end = lax.fori_loop(jnp.int32(0), count, step, _begin(params, ()))
+        return _finish(apply, end, initial, history)  # Algorithm 2, line 6
 
     return train
 
@@ -91,7 +94,7 @@ def sgd(
 
         def steps_of_chunk(index: jax.Array, state: _State) -> _State:
             first = index * chunk
-            rows = _draw_rows(random.fold_in(key, index), (chunk, batch_size), seen)
+            rows = draw_rows(random.fold_in(key, index), (chunk, batch_size), seen)
             here = jnp.minimum(chunk, count - first)
             return lax.fori_loop(jnp.int32(0), here, lambda j, inner: step(inner, rows[j], first + j), state)
 
@@ -100,6 +103,12 @@ def sgd(
         return _finish(apply, end, initial, history)
 
     return train
+
+
+def draw_rows(key: jax.Array, shape: tuple[int, ...], count: jax.Array) -> jax.Array:
+    """Rows below count, with replacement; the bias of the remainder is below count/2³²."""
+    bits = random.bits(key, shape, dtype=jnp.uint32)
+    return (bits % _at_least_one(count, jnp.uint32)).astype(jnp.int32)
 
 
 def _squared_error(params: Any, apply: Apply, contexts: Any, rewards: jax.Array, weights: jax.Array) -> jax.Array:
@@ -113,12 +122,6 @@ def _descend(params: Any, gradient: Any, initial: Any, step_size: Number, pull: 
         return w - eta * (g + strength * (w - w0))
 
     return jax.tree.map(one, params, gradient, initial)
-
-
-def _draw_rows(key: jax.Array, shape: tuple[int, ...], count: jax.Array) -> jax.Array:
-    """Rows below count, with replacement; the bias of the remainder is below count/2³²."""
-    bits = random.bits(key, shape, dtype=jnp.uint32)
-    return (bits % _at_least_one(count, jnp.uint32)).astype(jnp.int32)
 
 
 def _at_least_one(count: jax.Array, dtype: Any) -> jax.Array:

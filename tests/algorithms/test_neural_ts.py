@@ -1,4 +1,4 @@
-"""NeuralTS and SquareCB over a network: the estimates are those of known algorithms, the chances their own."""
+"""NeuralTS and SquareCB over a network: means of known algorithms, probabilities by their formulas."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ DIM, ARMS = 3, 4
 SMALL = {"width": 8, "steps": 20, "step_size": 0.1, "regularization": 0.3}
 
 
-def asked(name, **settings):
+def choice_of(name, **settings):
     """The choice after 30 observations and a training, the same for every algorithm."""
     random = np.random.default_rng(0)
     contexts = random.normal(size=(30, DIM)).astype(np.float32)
@@ -30,7 +30,7 @@ def asked(name, **settings):
 
 @pytest.mark.parametrize("design", ["full", "diagonal"])
 def test_neural_ts_samples_around_neural_ucbs_means_as_wide_as_its_interval(design):
-    ours, optimist = (asked(name, design=design, exploration=0.5) for name in ("neural-ts", "neural-ucb"))
+    ours, optimist = (choice_of(name, design=design, exploration=0.5) for name in ("neural-ts", "neural-ucb"))
     assert_allclose(ours.mean, optimist.mean)
     assert_allclose(ours.width, optimist.width)
     assert_allclose(ours.exploration, 0.5 * np.sqrt(0.3), rtol=1e-6)  # ν√λ: σ² = λ gᵀU⁻¹g/m
@@ -41,7 +41,7 @@ def test_neural_ts_samples_around_neural_ucbs_means_as_wide_as_its_interval(desi
 
 
 def test_neural_square_cb_weights_the_gaps_of_neural_epsilon_greedys_means():
-    ours, greedy = asked("neural-square-cb", learning_rate=10.0), asked("neural-epsilon-greedy")
+    ours, greedy = choice_of("neural-square-cb", learning_rate=10.0), choice_of("neural-epsilon-greedy")
     assert_allclose(ours.mean, greedy.mean)
     mean = np.asarray(greedy.mean, np.float64)
     expected = 1 / (ARMS + 10 * (mean.max() - mean))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from neuralucb.networks.arm_blocks import _every_block, _tiled, block_product, row_products
+from neuralucb.networks.arm_blocks import block_product, every_block, row_products, tiled
 
 ARMS, WIDTH, DIM = 5, 6, 7
 
@@ -34,7 +34,7 @@ BATCHES = {
 }
 
 
-@pytest.mark.parametrize("way", [_tiled, _every_block, row_products])
+@pytest.mark.parametrize("way", [tiled, every_block, row_products])
 @pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
 def test_products_and_gradients_are_those_of_the_rows_one_by_one(way, batch):
     layer, arm, x = layer_and_rows(batch)
@@ -53,7 +53,7 @@ def test_products_and_gradients_are_those_of_the_rows_one_by_one(way, batch):
 def test_tiles_work_side_by_side():
     batches = [layer_and_rows(np.random.default_rng(seed).integers(0, ARMS, 60), seed) for seed in range(3)]
     layers, arms, rows = (jnp.stack(part) for part in zip(*batches, strict=True))
-    gradient = jax.grad(lambda layer, arm, x: (_tiled(layer, arm, x) ** 2).sum())
+    gradient = jax.grad(lambda layer, arm, x: (tiled(layer, arm, x) ** 2).sum())
     together = jax.vmap(gradient)(layers, arms, rows)
     for index, batch in enumerate(batches):
         assert_allclose(together[index], gradient(*batch), rtol=1e-5, atol=1e-5)

@@ -1,4 +1,4 @@
-"""What an algorithm is: a recipe, with all that a reader needs to trust it."""
+"""An algorithm as a record: its recipe and settings, its citation, and where it departs from the paper."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
@@ -10,7 +10,7 @@ __all__ = ["Algorithm", "Recipe", "Task"]
 
 
 class Task(NamedTuple):
-    """What a recipe may know of the problem ahead."""
+    """What a recipe may know about the problem."""
 
     dim: int
     """d, numbers in a context"""
@@ -34,6 +34,6 @@ class Algorithm(NamedTuple):
     settings: tuple[Setting, ...]
     recipe: Recipe
     check: Callable[[Task, Mapping[str, Any]], None] = lambda task, settings: None
-    """Raises ValueError for settings that are each fine but do not go together."""
+    """Raises InputError for settings that are each allowed but do not go together."""
     sees_expected: bool = False
-    """Whether contexts come as (context, expected reward): for the oracle alone."""
+    """Whether contexts come as (context, expected reward): only for the oracle."""

@@ -1,4 +1,4 @@
-"""For scale: uniform, which knows nothing, and oracle, which is told everything."""
+"""Baselines for scale: uniform, which learns nothing, and the oracle, which is told the expected rewards."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,7 +16,10 @@ __all__ = ["ORACLE", "UNIFORM"]
 
 
 def uniform(task: Task, settings: Mapping[str, Any]) -> Policy:
-    """Any available arm, uniformly. A round costs nothing. Not in the paper."""
+    """Any available arm, uniformly. A round costs nothing.
+
+    Departs from the paper in: everything; it is not in the paper.
+    """
 
     def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array) -> Choice:
         return _choose(key, jnp.zeros(available.shape, jnp.float32), available)
@@ -25,7 +28,10 @@ def uniform(task: Task, settings: Mapping[str, Any]) -> Policy:
 
 
 def oracle(task: Task, settings: Mapping[str, Any]) -> Policy:
-    """The arm with the highest expected reward, which it is told. Its regret is 0. Not in the paper."""
+    """The arm with the highest expected reward, which it is told. Its regret is 0.
+
+    Departs from the paper in: everything; it is not in the paper.
+    """
 
     def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array) -> Choice:
         _, expected = contexts
@@ -33,7 +39,9 @@ def oracle(task: Task, settings: Mapping[str, Any]) -> Policy:
 
     def check(context: Context) -> None:
         if type(context) is not tuple or len(context) != 2:
-            raise InputError("the oracle's context must be a pair (context, expected reward).")
+            raise InputError(
+                f"the oracle's context must be a pair (context, expected reward), got a {type(context).__name__}."
+            )
         _check(task)(context[0])
 
     return guard(Policy(_nothing, select, _keep, _skip), check)
@@ -60,14 +68,14 @@ def _skip(key: jax.Array, belief: Belief, history: History) -> tuple[Belief, Inf
     return belief, Info.nothing()
 
 
-UNIFORM = Algorithm("uniform", "any arm, for scale", "none", "everything: it is not in it", (), uniform)
+UNIFORM = Algorithm("uniform", "any arm, for scale", "none", "everything; it is not in the paper", (), uniform)
 
 
 ORACLE = Algorithm(
     "oracle",
     "the best arm, which it is told, for scale",
     "none",
-    "everything: it is not in it",
+    "everything; it is not in the paper",
     (),
     oracle,
     sees_expected=True,

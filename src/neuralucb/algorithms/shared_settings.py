@@ -8,31 +8,48 @@ import jax.numpy as jnp
 
 from neuralucb.algorithms.algorithm import Task
 from neuralucb.confidence import Assumptions
-from neuralucb.designs import Design, diagonal, full
+from neuralucb.designs import Design, by_arm, diagonal, full
+from neuralucb.estimators.features import Features, raw, raw_by_arm, tangent
+from neuralucb.estimators.kernel import kernel
 from neuralucb.estimators.neural import STARTS
+from neuralucb.estimators.ridge import ridge
+from neuralucb.gradients import inner
 from neuralucb.networks.encodings import ENCODINGS, concat, disjoint, heads
 from neuralucb.networks.mlp import INITIALIZATIONS, SCALINGS, mlp
 from neuralucb.networks.network import Network
+from neuralucb.policy import Estimator
 from neuralucb.runtime.errors import InputError
 from neuralucb.settings import choice, flag, integer, number, steps
 from neuralucb.training import DECAYS, Train, gradient_descent, sgd
 
 __all__ = [
+    "ALPHA",
     "CONSTANTS",
+    "DEPARTS",
     "DESIGN",
     "EPSILON",
     "EXPLORATION",
     "NETWORK",
+    "PRECISION",
+    "PULL",
     "RADIUS",
     "REGULARIZATION",
+    "RIDGE",
     "TRAINING",
     "assumptions",
+    "check_network",
     "check_training",
     "design_for",
+    "linear_design",
+    "linear_features",
     "network_for",
     "precision_of",
+    "tangent_ridge",
     "training_for",
 ]
+
+DEPARTS = "a gaussian θ_0 by default, where the text has two halves (initialization=paper)"
+"""Where the algorithms that train a network depart from the paper."""
 
 PRECISIONS = ("float32", "float64")
 
@@ -43,14 +60,23 @@ OPTIMIZERS = ("plain", "adam", "rmsprop", "adagrad")
 REGULARIZATION = number("regularization", "λ", 1.0, "ridge in Z_0 and pull to θ_0", above=0, grid=(0.1, 1, 10))
 
 
+PULL = REGULARIZATION._replace(meaning="pull to θ_0")
+
+
+RIDGE = REGULARIZATION._replace(meaning="ridge in Z_0")
+
+
 EXPLORATION = number("exploration", "γ", 0.1, "scale of the interval", least=0, grid=(0.01, 0.1, 1, 10))
+
+
+ALPHA = EXPLORATION._replace(symbol="α")
 
 
 EPSILON = number("epsilon", "ε", 0.01, "probability of a random arm", least=0, most=1, grid=(0.001, 0.01, 0.1, 0.2))
 
 
 NETWORK = (
-    integer("width", "m", 20, "hidden units a layer"),
+    integer("width", "m", 20, "hidden units per layer"),
     integer("depth", "L", 2, "layers", least=2),
     choice("initialization", "θ_0", "gaussian", "how the network starts", options=INITIALIZATIONS),
     choice("scaling", "", "tangent", "with the paper's factor √m, or standard", options=SCALINGS),
@@ -62,7 +88,7 @@ NETWORK = (
 
 
 TRAINING = (
-    number("step_size", "η", 0.05, "step of a training step", above=0, grid=(0.001, 0.01, 0.1)),
+    number("step_size", "η", 0.05, "size of a training step", above=0, grid=(0.001, 0.01, 0.1)),
     steps("t"),
     choice("method", "TrainNN", "sgd", "minibatches, or Algorithm 2", options=("sgd", "gradient-descent")),
     integer("batch_size", "B", 50, "rows of a minibatch"),
@@ -72,16 +98,16 @@ TRAINING = (
 )
 
 
-DESIGN = (
-    choice("design", "Z", "full", "exact, or its diagonal alone", options=("full", "diagonal")),
-    choice(
-        "design_precision",
-        "",
-        "auto",
-        "of Z; auto: float64 if full, float32 if diagonal",
-        options=("auto", *PRECISIONS),
-    ),
+PRECISION = choice(
+    "design_precision",
+    "",
+    "auto",
+    "of Z; auto: float64 if full, float32 if diagonal",
+    options=("auto", *PRECISIONS),
 )
+
+
+DESIGN = (choice("design", "Z", "full", "exact, or its diagonal alone", options=("full", "diagonal")), PRECISION)
 
 
 RADIUS = (
@@ -135,12 +161,39 @@ def assumptions(settings: Mapping[str, Any]) -> Assumptions:
     return Assumptions(settings["noise_bound"], settings["failure"], settings["norm"], (c1, c2, c3))
 
 
-def check_training(settings: Mapping[str, Any]) -> None:
-    """Refuse what Algorithm 2 does not have."""
-    for name, usual in (("optimizer", "plain"), ("decay", "none")):
-        if settings["method"] == "gradient-descent" and settings[name] != usual:
+def linear_features(task: Task) -> Features:
+    """The context itself; for shared contexts (0, …, x, …, 0)."""
+    return raw(task.dim) if task.shared_by is None else raw_by_arm(task.dim, task.shared_by)
+
+
+def linear_design(task: Task, settings: Mapping[str, Any]) -> Design:
+    """The exact Z of linear features; for shared contexts it is block-diagonal, with one block per arm."""
+    one = full(task.dim, ridge=settings["regularization"], dtype=precision_of(settings))
+    return one if task.shared_by is None else by_arm(one, task.shared_by)
+
+
+def tangent_ridge(task: Task, settings: Mapping[str, Any]) -> Estimator:
+    """Ridge on tangent features: p × p, or the same numbers from T × T where rounds are fewer than parameters."""
+    network = network_for(task, settings)
+    features = tangent(network)
+    if settings["design"] == "full" and task.rounds is not None and task.rounds < features.size:
+        common = {"ridge": settings["regularization"], "dtype": precision_of(settings)}
+        return kernel(features, inner, capacity=task.rounds, **common)
+    return ridge(features, design_for(network, settings))
+
+
+def check_network(task: Task, settings: Mapping[str, Any]) -> None:
+    """Refuse a network that cannot be built for this task."""
+    network_for(task, settings)
+
+
+def check_training(task: Task, settings: Mapping[str, Any]) -> None:
+    """Refuse a network that cannot be built for this task, and what Algorithm 2 does not have."""
+    check_network(task, settings)
+    for name, only in (("optimizer", "plain"), ("decay", "none")):
+        if settings["method"] == "gradient-descent" and settings[name] != only:
             raise InputError(
-                f"{name} must be {usual} with method=gradient-descent, which is Algorithm 2 to the letter, "
+                f"{name} must be {only} with method=gradient-descent, which is Algorithm 2 to the letter, "
                 f"got {settings[name]!r}; take method=sgd."
             )
 

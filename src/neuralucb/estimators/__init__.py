@@ -1,1 +1,1 @@
-"""Estimators: what is believed of the rewards. One file each."""
+"""Estimators: what is believed about the rewards, one per file."""

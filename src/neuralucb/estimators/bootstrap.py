@@ -1,4 +1,4 @@
-"""BootstrappedNN: networks trained side by side on their own samples, one of which decides (Riquelme et al. 2018)."""
+"""BootstrappedNN: networks trained side by side on samples of the data, one of which decides (Riquelme et al. 2018)."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -17,7 +17,7 @@ __all__ = ["Bootstrap", "bootstrap"]
 
 
 class Bootstrap(NamedTuple):
-    """θ_t and θ_0 of every network, and the key that says which observation is whose."""
+    """θ_t and θ_0 of every network, and the key that says which observation belongs to which network."""
 
     params: Any
     initial: Any
@@ -32,11 +32,11 @@ def bootstrap(
     inclusion: Number,
     start: Literal["initial", "warm"] = "initial",
 ) -> Policy:
-    """Each round one network, chosen uniformly, decides greedily; each observation is a network's with `inclusion`.
+    """Each round one network, chosen uniformly, decides greedily; each learns from a share `inclusion` of the data.
 
-    A round costs K evaluations of one network; a training those of all networks, side by side under `vmap`.
+    A round costs K evaluations of one network; a training trains all networks side by side under `vmap`.
     Propensity: exact, the share of networks that would choose the arm, ties counted. It costs K evaluations of every
-    network, unless a compiled caller, as a simulation, does not use it.
+    network, unless a compiled caller, such as a simulation, does not use it.
     """
 
     def init(key: jax.Array) -> Bootstrap:
@@ -57,7 +57,7 @@ def bootstrap(
         return best_shares(jax.vmap(network.apply, (None, 0))(params, contexts), available)
 
     def observe(belief: Bootstrap, context: Context, reward: jax.Array) -> Bootstrap:
-        return belief  # whose observation it is follows from its row and the key of the samples
+        return belief  # which networks learn from it follows from its row and the key of the samples
 
     def learn(key: jax.Array, belief: Bootstrap, history: History) -> tuple[Bootstrap, Info]:
         begin = belief.initial if start == "initial" else belief.params
@@ -73,12 +73,12 @@ def bootstrap(
 
 
 def _sample(key: jax.Array, history: History, inclusion: Number) -> History:
-    """The rows that are this network's, moved to the front. A row's fate depends on the key and its number alone."""
+    """The rows of this network, moved to the front. Whether a row is one depends on the key and its number alone."""
     capacity = history.rewards.shape[0]
     rows = jnp.arange(capacity, dtype=jnp.int32)
-    mine = random.uniform(key, (capacity,), dtype=jnp.float32) < jnp.asarray(inclusion, jnp.float32)
-    mine &= rows < history.seen
-    place = jnp.where(mine, jnp.cumsum(mine.astype(jnp.int32)) - 1, capacity)
+    included = random.uniform(key, (capacity,), dtype=jnp.float32) < jnp.asarray(inclusion, jnp.float32)
+    included &= rows < history.seen
+    place = jnp.where(included, jnp.cumsum(included.astype(jnp.int32)) - 1, capacity)
     order = jnp.zeros(capacity, jnp.int32).at[place].set(rows, mode="drop")
     contexts, rewards = jax.tree.map(lambda leaf: leaf[order], (history.contexts, history.rewards))
-    return History(contexts, rewards, mine.sum(dtype=jnp.int32), history.rounds)
+    return History(contexts, rewards, included.sum(dtype=jnp.int32), history.rounds)

@@ -46,6 +46,6 @@ def tangent(network: Network) -> Features:
     size = sum(leaf.size for leaf in jax.tree.leaves(shapes))
 
     def apply(params: Any, context: Context) -> Any:
-        return network.tangent(params, context)[1]
+        return network.tangent(params, context)[1]  # φ of Algorithm 3, line 2; its θ_0 is `init`'s
 
     return Features(network.init, apply, size, network.example, network.check)

@@ -25,7 +25,7 @@ class Glm(NamedTuple):
 
 
 def glm(features: Features, design: Design, *, step_size: Number) -> Estimator:
-    """Mean μ(xᵀθ), μ the sigmoid, and width sqrt(xᵀV⁻¹x); what the design costs, a round.
+    """Mean μ(xᵀθ), μ the sigmoid, and width sqrt(xᵀV⁻¹x). A round costs what the design costs.
 
     V_t = V_{t-1} + xxᵀ,   θ_t = θ_{t-1} - step V_t⁻¹ (μ(xᵀθ_{t-1}) - r) x      (Jun et al. 2017, Zhang et al. 2016)
     """

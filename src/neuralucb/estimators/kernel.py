@@ -42,10 +42,11 @@ def kernel(
 ) -> Estimator:
     """Mean kᵀ(K+λI)⁻¹r and width sqrt((k(x,x) - kᵀ(K+λI)⁻¹k)/λ) over the first `capacity` observations.
 
-    Cholesky's factor L grows by a row a round. It is kept inverted, M = L⁻¹, whose next row is (-wᵀM, 1)/ℓ with w = M k
-    and ℓ² = k(x,x) + λ - wᵀw: products instead of triangular solves, O(capacity²) a round.
+    Cholesky's factor L grows by one row per round. It is kept inverted, M = L⁻¹, whose next row is (-wᵀM, 1)/ℓ with
+    w = M k and ℓ² = k(x,x) + λ - wᵀw: products instead of triangular solves, O(capacity²) per round.
     It costs its capacity from the first round. Observations beyond it are not added: where it `stops` that is the
     algorithm; otherwise the widths turn to NaN, so that a run longer than planned is marked and not silently wrong.
+    So do they after an observation of whose variance rounding would leave no digit: k(x,x)/λ beyond 10¹⁵ in float64.
     """
 
     def init(key: jax.Array) -> Kernel:
@@ -68,16 +69,16 @@ def kernel(
         return phi, similarity(phi, phi), belief.inverse_factor @ to_points
 
     def predict(belief: Kernel, context: Context) -> Prediction:
-        _, own, white = whiten(belief, context)
-        width = jnp.sqrt((own - white @ white) / jnp.asarray(ridge, dtype))
+        _, prior, white = whiten(belief, context)
+        width = jnp.sqrt((prior - white @ white) / jnp.asarray(ridge, dtype))
         if not stops:
             width = jnp.where(belief.rounds > capacity, jnp.nan, width)
         return Prediction(white @ belief.whitened, width, belief.rounds, belief.log_det)
 
     def observe(belief: Kernel, context: Context, reward: jax.Array) -> Kernel:
-        phi, own, white = whiten(belief, context)
+        phi, prior, white = whiten(belief, context)
         lam = jnp.asarray(ridge, dtype)
-        length = jnp.sqrt(own + lam - white @ white)
+        length = jnp.where(is_lost(prior, prior - white @ white), jnp.nan, jnp.sqrt(prior + lam - white @ white))
         at = belief.rounds  # beyond the capacity the scatters below drop what they are given
         row = (-(white @ belief.inverse_factor) / length).at[at].set(1 / length, mode="drop")
         target = (reward.astype(dtype) - white @ belief.whitened) / length
@@ -90,6 +91,11 @@ def kernel(
             belief.log_det + growth,
             belief.rounds + 1,
         )
+
+    def is_lost(prior: jax.Array, variance: jax.Array) -> jax.Array:
+        """Whether rounding, eps·k(x,x), exceeds the variance that is left after this observation: vλ/(v + λ)."""
+        lam = jnp.asarray(ridge, dtype)
+        return jnp.finfo(dtype).eps * prior * (variance + lam) > variance * lam
 
     def learn(key: jax.Array, belief: Kernel, history: History) -> tuple[Kernel, Info]:
         return belief, Info.nothing()

@@ -30,25 +30,30 @@ def neural(
 ) -> Estimator:
     """Mean f(x; θ), width sqrt(gᵀZ⁻¹g/m), both at the θ of the last training; past gradients are never recomputed.
 
-    start  where TrainNN begins: `initial` at θ_0 as in the paper, `warm` at the last θ.
+    Args:
+        network: f(x; θ) and its gradient.
+        design: Z over its parameters.
+        train: TrainNN.
+        start: Where TrainNN begins: `initial` at θ_0 as in the paper, `warm` at the last θ.
     """
 
     def init(key: jax.Array) -> Neural:
-        initial = network.init(key)
-        return Neural(initial, initial, design.init(), jnp.int32(0))
+        initial = network.init(key)  # Algorithm 1, line 2
+        return Neural(initial, initial, design.init(), jnp.int32(0))  # Algorithm 1, line 3
 
     def predict(belief: Neural, context: Context) -> Prediction:
         mean, gradient = network.tangent(belief.params, context)
-        width = design.width(belief.z, gradient)
+        width = design.width(belief.z, gradient)  # both for U of Algorithm 1, line 7, which `rules.ucb` adds up
         return Prediction(mean, width.astype(mean.dtype), belief.rounds, design.log_det(belief.z))
 
     def observe(belief: Neural, context: Context, reward: jax.Array) -> Neural:
-        _, gradient = network.tangent(belief.params, context)
-        return belief._replace(z=design.add(belief.z, gradient), rounds=belief.rounds + 1)
+        _, gradient = network.tangent(belief.params, context)  # at θ_{t-1}: TrainNN comes after
+        z = design.add(belief.z, gradient)  # Algorithm 1, line 11
+        return belief._replace(z=z, rounds=belief.rounds + 1)
 
     def learn(key: jax.Array, belief: Neural, history: History) -> tuple[Neural, Info]:
         begin = belief.initial if start == "initial" else belief.params
-        params, info = train(key, network.apply_many, begin, belief.initial, history)
+        params, info = train(key, network.apply_many, begin, belief.initial, history)  # Algorithm 1, line 12
         return belief._replace(params=params), info
 
     return Estimator(init, predict, observe, learn, network.check)

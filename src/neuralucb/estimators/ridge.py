@@ -25,10 +25,10 @@ class Ridge(NamedTuple):
 
 
 def ridge(features: Features, design: Design) -> Estimator:
-    """Mean ⟨φ(x), Z⁻¹b⟩ and width sqrt(φᵀZ⁻¹φ); what the design costs, a round."""
+    """Mean ⟨φ(x), Z⁻¹b⟩ and width sqrt(φᵀZ⁻¹φ). A round costs what the design costs."""
 
     def init(key: jax.Array) -> Ridge:
-        z = design.init()
+        z = design.init()  # Algorithm 3, line 3
         zero = design.solve(z, jnp.zeros(features.size, dtype=jnp.float32))
         return Ridge(features.init(key), z, zero, zero, jnp.int32(0))
 
@@ -40,9 +40,9 @@ def ridge(features: Features, design: Design) -> Estimator:
 
     def observe(belief: Ridge, context: Context, reward: jax.Array) -> Ridge:
         phi = features.apply(belief.params, context)
-        z = design.add(belief.z, phi)
+        z = design.add(belief.z, phi)  # Algorithm 3, line 7
         b = belief.b + reward.astype(belief.b.dtype) * dense(phi).astype(belief.b.dtype)
-        return Ridge(belief.params, z, b, design.solve(z, b), belief.rounds + 1)
+        return Ridge(belief.params, z, b, design.solve(z, b), belief.rounds + 1)  # Z⁻¹b: Algorithm 3, line 8
 
     def learn(key: jax.Array, belief: Ridge, history: History) -> tuple[Ridge, Info]:
         return belief, Info.nothing()

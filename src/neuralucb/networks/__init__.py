@@ -1,4 +1,4 @@
-"""Networks f(x; θ): the record, the paper's, any pair of functions, and how arms that share a context are encoded."""
+"""Networks f(x; θ): the paper's, any pair of functions, and encodings for arms that share a context."""
 
 from neuralucb.networks.encodings import ENCODINGS, concat, disjoint, heads
 from neuralucb.networks.mlp import INITIALIZATIONS, SCALINGS, mlp

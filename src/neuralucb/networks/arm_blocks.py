@@ -6,14 +6,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-__all__ = ["block_product", "row_products"]
+__all__ = ["block_product", "every_block", "row_products", "tiled"]
 
 LARGEST_TILE = 64
 
 
 @jax.custom_batching.custom_vmap
 def block_product(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
-    """layer[arm] @ x. Asked for every arm in order, as a choice among all arms is, it copies nothing."""
+    """layer[arm] @ x. For all arms in order, as in a choice among all arms, it copies nothing."""
     return layer[arm] @ x
 
 
@@ -41,17 +41,19 @@ def row_products(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
     arms, rows = layer.shape[0], x.shape[0]
     size = _tile_size(rows, arms)
     if 2 * size * _tile_count(rows, arms, size) > arms * rows:
-        return _every_block(layer, arm, x)
-    return lax.platform_dependent(layer, arm, x, cpu=_tiled, default=_every_block)
+        return every_block(layer, arm, x)
+    return lax.platform_dependent(layer, arm, x, cpu=tiled, default=every_block)
 
 
-def _every_block(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
+def every_block(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
+    """`row_products` by computing every block for every row."""
     every = jnp.einsum("kmd,bd->bkm", layer, x)
     return jnp.take_along_axis(every, arm[:, None, None], axis=1)[:, 0]
 
 
 @jax.custom_vjp
-def _tiled(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
+def tiled(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
+    """`row_products` by sorting rows into tiles of one arm each."""
     return _forward(layer, arm, x)[0]
 
 
@@ -64,7 +66,7 @@ def _forward(layer: jax.Array, arm: jax.Array, x: jax.Array) -> tuple[jax.Array,
         def part() -> jax.Array:
             return _rows_of(padded, tiles, index, size) @ layer[tiles.arm[index]].T
 
-        # a tile may reach into the rows of the next arm, whose own tile then puts them right
+        # a tile may reach into the rows of the next arm, whose tile then overwrites them
         product = _unless_empty(part, tiles, index)
         return lax.dynamic_update_slice_in_dim(products, product, tiles.first[index], axis=0)
 
@@ -82,17 +84,17 @@ def _backward(kept: Any, change: jax.Array) -> tuple[jax.Array, None, jax.Array]
 
     def add(index: jax.Array, total: jax.Array) -> jax.Array:
         def part() -> jax.Array:
-            own = jnp.arange(size, dtype=jnp.int32) < tiles.rows[index]
-            here = jnp.where(own[:, None], _rows_of(changes, tiles, index, size), jnp.zeros((), changes.dtype))
+            valid = jnp.arange(size, dtype=jnp.int32) < tiles.rows[index]
+            here = jnp.where(valid[:, None], _rows_of(changes, tiles, index, size), jnp.zeros((), changes.dtype))
             return here.T @ _rows_of(padded, tiles, index, size)
 
         return total.at[tiles.arm[index]].add(_unless_empty(part, tiles, index))
 
     gradient = lax.fori_loop(jnp.int32(0), jnp.int32(tiles.arm.shape[0]), add, jnp.zeros_like(layer))
-    return gradient, None, _tiled(layer.swapaxes(1, 2), arm, change)
+    return gradient, None, tiled(layer.swapaxes(1, 2), arm, change)
 
 
-_tiled.defvjp(_forward, _backward)
+tiled.defvjp(_forward, _backward)
 
 
 class _Tiles(NamedTuple):
@@ -105,7 +107,7 @@ class _Tiles(NamedTuple):
     first: jax.Array
     """[tiles] where each begins, in sorted rows"""
     rows: jax.Array
-    """[tiles] how many rows of it are its own arm's"""
+    """[tiles] how many of its rows belong to its arm"""
 
 
 def _tile(arm: jax.Array, arms: int, size: int) -> _Tiles:

@@ -1,8 +1,8 @@
 """Encodings: how a network sees a context that all arms share, and an arm.
 
-disjoint  the paper's (0, …, x, …, 0): a first layer of its own for each arm; never materialised
+disjoint  the paper's (0, …, x, …, 0): one first layer per arm; the zeros are never built
 concat    x and the arm as a one-hot vector, through one network
-heads     one trunk, an output row for each arm
+heads     one trunk, one output row per arm
 """
 
 from typing import Any
@@ -22,10 +22,30 @@ ENCODINGS = ("disjoint", "concat", "heads")
 
 
 def disjoint(network: Network, arms: int) -> Network:
-    """The network on (0, …, x, …, 0) of dim · arms numbers, with the first layer kept as a block for each arm."""
+    """Encode a shared context as (0, …, x, …, 0) of dim · arms numbers, with one block of the first layer per arm.
+
+    Args:
+        network: A network for x alone, with its first layer apart, as `mlp` has.
+        arms: K.
+
+    Returns:
+        A network for `Slot(x, arm)`.
+
+    Raises:
+        InputError: If the network's first layer is not apart.
+
+    Example:
+        >>> import jax
+        >>> from neuralucb.networks import disjoint, mlp
+        >>> disjoint(mlp(4, width=8), 3).init(jax.random.key(0))[0].shape
+        (3, 8, 4)
+    """
     layer = network.first
     if layer is None:
-        raise InputError("network must have its first layer apart (Network.first) for disjoint contexts, as mlp has.")
+        raise InputError(
+            "network must keep its first layer apart (Network.first) for disjoint contexts, as mlp does; "
+            "take heads or concat."
+        )
 
     def apply(weights: Any, slot: Slot) -> jax.Array:
         return layer.finish(weights, weights[0][slot.arm] @ layer.prepare(slot.x))
@@ -43,7 +63,21 @@ def disjoint(network: Network, arms: int) -> Network:
 
 
 def heads(network: Network, arms: int) -> Network:
-    """One trunk, and an output row for each arm."""
+    """Give each arm an output row over one trunk that all arms share.
+
+    Args:
+        network: A network for x alone.
+        arms: K.
+
+    Returns:
+        A network for `Slot(x, arm)`.
+
+    Example:
+        >>> import jax
+        >>> from neuralucb.networks import heads, mlp
+        >>> heads(mlp(4, width=8), 3).init(jax.random.key(0))[-1].shape
+        (3, 8)
+    """
 
     def view(weights: Any, arm: jax.Array) -> Any:
         return (*weights[:-1], weights[-1][arm])
@@ -59,7 +93,20 @@ def heads(network: Network, arms: int) -> Network:
 
 
 def concat(network: Network, arms: int) -> Network:
-    """The network on x and the arm as a one-hot vector; it must take dim + arms numbers."""
+    """Append the arm to x as a one-hot vector.
+
+    Args:
+        network: A network for dim + arms numbers.
+        arms: K.
+
+    Returns:
+        A network for `Slot(x, arm)`.
+
+    Example:
+        >>> from neuralucb.networks import concat, mlp
+        >>> concat(mlp(4 + 3, width=8), 3).example.x.shape
+        (4,)
+    """
 
     def join(slot: Slot) -> jax.Array:
         return jnp.concatenate([slot.x, jax.nn.one_hot(slot.arm, arms, dtype=slot.x.dtype)])
@@ -75,12 +122,12 @@ def concat(network: Network, arms: int) -> Network:
 
 
 def _by_arm(network: Network, arms: int, layer: int, apply: Any, apply_many: Any, tangent: Any) -> Network:
-    """The network with one layer of its own for each arm."""
+    """The network with one copy of a layer per arm."""
 
     def init(key: jax.Array) -> Any:
-        key_shared, key_own = jax.random.split(key)
+        key_shared, key_arms = jax.random.split(key)
         weights = list(network.init(key_shared))
-        weights[layer] = jax.vmap(lambda key_arm: network.init(key_arm)[layer])(jax.random.split(key_own, arms))
+        weights[layer] = jax.vmap(lambda key_arm: network.init(key_arm)[layer])(jax.random.split(key_arms, arms))
         return tuple(weights)
 
     dim = network.example.shape[0]

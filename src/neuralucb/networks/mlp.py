@@ -1,6 +1,7 @@
-"""The paper's network f(x; θ) = √m W_L σ(W_{L-1} … σ(W_1 x)), its initialisations, and its gradient (Section 2)."""
+"""The paper's network f(x; θ) = √m W_L σ(W_{L-1} … σ(W_1 x)), its initializations, and its gradient (Section 2)."""
 
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +23,40 @@ INITIALIZATIONS = ("paper", "symmetric", "gaussian", "uniform")
 
 
 HALVED = ("paper", "symmetric")
+"""Initializations that build two halves which cancel."""
 
 
 Weights: TypeAlias = tuple[jax.Array, ...]
+"""W_1 [m, d], …, W_{L-1} [m, m], W_L [m]; with biases each has one more column, or number"""
+
+
+class _Shape(NamedTuple):
+    """The arguments of `mlp`."""
+
+    dim: int
+    width: int
+    depth: int
+    initialization: str
+    scaling: str
+    duplicate: bool
+    biases: bool
+    fan_in: int | None
+    dtype: Any
+
+    @property
+    def inputs(self) -> int:
+        """What the first layer sees, without the 1 of its bias."""
+        return 2 * self.dim if self.duplicate else self.dim
+
+    @property
+    def fan_first(self) -> int:
+        """The inputs by which the first layer's weights are sized."""
+        return self.inputs if self.fan_in is None else self.fan_in * (2 if self.duplicate else 1)
+
+    @property
+    def factor(self) -> jax.Array:
+        """What the output is multiplied by: √m, or 1."""
+        return jnp.asarray(np.sqrt(self.width) if self.scaling == "tangent" else 1.0, dtype=self.dtype)
 
 
 def mlp(
@@ -41,121 +73,160 @@ def mlp(
 ) -> Network:
     """A ReLU network for contexts of `dim` numbers; without biases p = m·d + m²(L-2) + m parameters.
 
-    scaling        `tangent` has the factor √m of the paper; `standard` has none, and weights of size 1/√fan-in.
-    initialization `paper` and `symmetric` start as two halves that cancel, `gaussian` is NeuralUCB_0's, `uniform`
-                   is that of most libraries: between ±1/√fan-in.
-    duplicate      x becomes [x, x]/√2, which makes f(·; θ_0) = 0 for `paper`.
-    biases         each layer sees a 1 beside its inputs; for `uniform` and `gaussian`.
-    fan_in         inputs by which the first layer's weights are sized, if not its own: those of (0, …, x, …, 0).
-
     Departs from the paper in nothing with `paper`, `tangent` and `duplicate`.
+
+    Args:
+        dim: d, the numbers in a context.
+        width: m, hidden units per layer.
+        depth: L, layers, at least 2.
+        initialization: `paper` and `symmetric` start as two halves that cancel, `gaussian` is NeuralUCB_0's, `uniform`
+            is that of most libraries: between ±1/√fan-in.
+        scaling: `tangent` has the paper's factor √m; `standard` has none, and weights of size 1/√fan-in.
+        duplicate: Whether x becomes [x, x]/√2, which makes f(·; θ_0) = 0 for `paper`.
+        biases: Whether each layer sees a 1 beside its inputs; for `uniform` and `gaussian`.
+        fan_in: Inputs by which the first layer's weights are sized, if not its own: those of (0, …, x, …, 0).
+        dtype: Precision of the weights and of all that is computed with them.
+
+    Returns:
+        The network, its first layer kept apart so that `disjoint` can split it by arm.
+
+    Raises:
+        InputError: For sizes and names that are not allowed or do not go together.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> network = mlp(4, width=8)
+        >>> float(network.apply(network.init(jax.random.key(0)), np.zeros(4, np.float32)))
+        0.0
     """
-    _check_shape(dim, width, depth, initialization, scaling, duplicate, biases)
-    inputs = 2 * dim if duplicate else dim
-    fan_first = inputs if fan_in is None else fan_in * (2 if duplicate else 1)
-    scale = np.sqrt(width) if scaling == "tangent" else 1.0
-
-    def prepare(context: jax.Array) -> jax.Array:
-        x = context.astype(dtype)
-        return with_one(jnp.concatenate([x, x]) / jnp.sqrt(jnp.asarray(2, dtype=dtype)) if duplicate else x)
-
-    def with_one(inputs: jax.Array) -> jax.Array:
-        return jnp.concatenate([inputs, jnp.ones(1, dtype=dtype)]) if biases else inputs
-
-    def init(key: jax.Array) -> Weights:
-        require(dtype)
-        keys = random.split(key, depth)
-        if initialization == "uniform":
-            shapes = [(width, inputs), *[(width, width)] * (depth - 2), (width,)]
-            fans = [fan_first, *[width] * (depth - 1)]
-            drawn = (_uniform(*each, biases) for each in zip(keys, shapes, fans, strict=True))
-            return tuple(weights.astype(dtype) for weights in drawn)
-        fans = [inputs + biases] + [width + biases] * (depth - 2)
-        hidden = [
-            _hidden(key_layer, width, fan, first=layer == 0, initialization=initialization, scaling=scaling)
-            for layer, (key_layer, fan) in enumerate(zip(keys[:-1], fans, strict=True))
-        ]
-        if scaling == "standard":
-            hidden[0] = hidden[0] * jnp.sqrt(jnp.float32(inputs / fan_first))
-        last = _last(keys[-1], width + biases, initialization=initialization, scaling=scaling)
-        return tuple(weights.astype(dtype) for weights in (*hidden, last))
-
-    def finish(weights: Weights, first: jax.Array) -> jax.Array:
-        h = with_one(jax.nn.relu(first))
-        for hidden in weights[1:-1]:
-            h = with_one(jax.nn.relu(hidden @ h))
-        return jnp.asarray(scale, dtype=dtype) * (weights[-1] @ h)
-
-    def apply(weights: Weights, context: jax.Array) -> jax.Array:
-        return finish(weights, weights[0] @ prepare(context))
-
-    def backward(weights: Weights, x: jax.Array, first: jax.Array) -> tuple[jax.Array, tuple[Any, ...]]:
-        layers = [x, with_one(jax.nn.relu(first))]
-        for hidden in weights[1:-1]:
-            layers.append(with_one(jax.nn.relu(hidden @ layers[-1])))
-        value = jnp.asarray(scale, dtype=dtype) * (weights[-1] @ layers[-1])
-        parts: list[Any] = [layers[-1]]
-        delta = (weights[-1] * (layers[-1] > 0).astype(dtype))[:width]
-        for hidden, below in zip(weights[-2:0:-1], layers[-2:0:-1], strict=True):
-            parts.append(Outer(delta, below))
-            delta = ((delta @ hidden) * (below > 0).astype(dtype))[:width]
-        return value, tuple(reversed([*parts, Outer(delta, x)]))
-
-    def tangent(weights: Weights, context: jax.Array) -> tuple[jax.Array, tuple[Any, ...]]:
-        x = prepare(context)
-        return backward(weights, x, weights[0] @ x)
-
-    example, many = jax.ShapeDtypeStruct((dim,), "float32"), jax.vmap(apply, (None, 0))
-    return Network(init, apply, many, tangent, example, check_vector(dim), FirstLayer(prepare, finish, backward))
+    shape = _Shape(dim, width, depth, initialization, scaling, duplicate, biases, fan_in, dtype)
+    _check_shape(shape)
+    apply = partial(_apply, shape)
+    return Network(
+        init=partial(_init, shape),
+        apply=apply,
+        apply_many=jax.vmap(apply, (None, 0)),
+        tangent=partial(_tangent, shape),
+        example=jax.ShapeDtypeStruct((dim,), "float32"),
+        check=check_vector(dim),
+        first=FirstLayer(partial(_prepare, shape), partial(_finish, shape), partial(_backward, shape)),
+    )
 
 
-def _uniform(key: jax.Array, shape: tuple[int, ...], fan_in: int, biases: bool) -> jax.Array:
+def _init(shape: _Shape, key: jax.Array) -> Weights:
+    require(shape.dtype)
+    keys = random.split(key, shape.depth)
+    drawn = _uniform_layers(shape, keys) if shape.initialization == "uniform" else _normal_layers(shape, keys)
+    return tuple(weights.astype(shape.dtype) for weights in drawn)
+
+
+def _apply(shape: _Shape, weights: Weights, context: jax.Array) -> jax.Array:
+    return _finish(shape, weights, weights[0] @ _prepare(shape, context))
+
+
+def _tangent(shape: _Shape, weights: Weights, context: jax.Array) -> tuple[jax.Array, tuple[Any, ...]]:
+    x = _prepare(shape, context)
+    return _backward(shape, weights, x, weights[0] @ x)
+
+
+def _prepare(shape: _Shape, context: jax.Array) -> jax.Array:
+    """What the first layer sees."""
+    x = context.astype(shape.dtype)
+    if shape.duplicate:
+        x = jnp.concatenate([x, x]) / jnp.sqrt(jnp.asarray(2, dtype=shape.dtype))
+    return _with_one(shape, x)
+
+
+def _finish(shape: _Shape, weights: Weights, first: jax.Array) -> jax.Array:
+    """f from W_1 x."""
+    return shape.factor * (weights[-1] @ _activations(shape, weights, first)[-1])
+
+
+def _backward(shape: _Shape, weights: Weights, x: jax.Array, first: jax.Array) -> tuple[jax.Array, tuple[Any, ...]]:
+    """f and g/√m: the gradient of one layer is the outer product of δ, carried down from above, and its inputs."""
+    layers = [x, *_activations(shape, weights, first)]
+    value = shape.factor * (weights[-1] @ layers[-1])
+    parts: list[Any] = [layers[-1]]
+    delta = (weights[-1] * (layers[-1] > 0).astype(shape.dtype))[: shape.width]
+    for hidden, below in zip(weights[-2:0:-1], layers[-2:0:-1], strict=True):
+        parts.append(Outer(delta, below))
+        delta = ((delta @ hidden) * (below > 0).astype(shape.dtype))[: shape.width]
+    return value, tuple(reversed([*parts, Outer(delta, x)]))
+
+
+def _activations(shape: _Shape, weights: Weights, first: jax.Array) -> list[jax.Array]:
+    """σ(W_1 x), σ(W_2 σ(W_1 x)), …: what the layers above the first see."""
+    layers = [_with_one(shape, jax.nn.relu(first))]
+    for hidden in weights[1:-1]:
+        layers.append(_with_one(shape, jax.nn.relu(hidden @ layers[-1])))
+    return layers
+
+
+def _with_one(shape: _Shape, inputs: jax.Array) -> jax.Array:
+    return jnp.concatenate([inputs, jnp.ones(1, dtype=shape.dtype)]) if shape.biases else inputs
+
+
+def _uniform_layers(shape: _Shape, keys: jax.Array) -> list[jax.Array]:
     """Weights, and with them biases, between ±1/√fan-in."""
-    bound = 1 / np.sqrt(fan_in)
-    return random.uniform(key, (*shape[:-1], shape[-1] + biases), jnp.float32, -bound, bound)
+    m = shape.width
+    sizes = [(m, shape.inputs), *[(m, m)] * (shape.depth - 2), (m,)]
+    bounds = [1 / np.sqrt(fan) for fan in (shape.fan_first, *[m] * (shape.depth - 1))]
+    return [
+        random.uniform(key, (*size[:-1], size[-1] + shape.biases), jnp.float32, -bound, bound)
+        for key, size, bound in zip(keys, sizes, bounds, strict=True)
+    ]
 
 
-def _hidden(key: jax.Array, width: int, fan_in: int, *, first: bool, initialization: str, scaling: str) -> jax.Array:
+def _normal_layers(shape: _Shape, keys: jax.Array) -> list[jax.Array]:
+    fans = [shape.inputs + shape.biases] + [shape.width + shape.biases] * (shape.depth - 2)
+    hidden = [
+        _hidden(shape, key, fan, first=layer == 0) for layer, (key, fan) in enumerate(zip(keys[:-1], fans, strict=True))
+    ]
+    if shape.scaling == "standard":
+        hidden[0] = hidden[0] * jnp.sqrt(jnp.float32(shape.inputs / shape.fan_first))
+    return [*hidden, _last(shape, keys[-1])]
+
+
+def _hidden(shape: _Shape, key: jax.Array, fan_in: int, *, first: bool) -> jax.Array:
     """One hidden layer. Variances under `tangent`: 2/m for a layer in one piece, 4/m for one of two diagonal blocks."""
-    split = initialization == "paper" or (initialization == "symmetric" and not first)
-    rows = width // 2 if initialization in HALVED else width
+    split = shape.initialization == "paper" or (shape.initialization == "symmetric" and not first)
+    rows = shape.width // 2 if shape.initialization in HALVED else shape.width
     columns = fan_in // 2 if split else fan_in
-    variance = 1 / columns if scaling == "standard" else (4 / width if split else 2 / width)
+    variance = 1 / columns if shape.scaling == "standard" else (4 if split else 2) / shape.width
     block = jnp.sqrt(jnp.float32(variance)) * random.normal(key, (rows, columns), dtype=jnp.float32)
     if split:
         zero = jnp.zeros_like(block)
         return jnp.block([[block, zero], [zero, block]])
-    return jnp.concatenate([block, block]) if initialization == "symmetric" else block
+    return jnp.concatenate([block, block]) if shape.initialization == "symmetric" else block
 
 
-def _last(key: jax.Array, width: int, *, initialization: str, scaling: str) -> jax.Array:
+def _last(shape: _Shape, key: jax.Array) -> jax.Array:
     """The output layer: (w, -w) with variance 2/m, or one piece with variance 1/m."""
-    if initialization == "gaussian":
-        return jnp.sqrt(jnp.float32(1 / width)) * random.normal(key, (width,), dtype=jnp.float32)
-    variance = 1 / width if scaling == "standard" else 2 / width
-    half = jnp.sqrt(jnp.float32(variance)) * random.normal(key, (width // 2,), dtype=jnp.float32)
+    size = shape.width + shape.biases
+    if shape.initialization == "gaussian":
+        return jnp.sqrt(jnp.float32(1 / size)) * random.normal(key, (size,), dtype=jnp.float32)
+    variance = (1 if shape.scaling == "standard" else 2) / size
+    half = jnp.sqrt(jnp.float32(variance)) * random.normal(key, (size // 2,), dtype=jnp.float32)
     return jnp.concatenate([half, -half])
 
 
-def _check_shape(
-    dim: int, width: int, depth: int, initialization: str, scaling: str, duplicate: bool, biases: bool
-) -> None:
-    for name, value, least in (("dim", dim, 1), ("width", width, 1), ("depth", depth, 2)):
+def _check_shape(shape: _Shape) -> None:
+    for name, value, least in (("dim", shape.dim, 1), ("width", shape.width, 1), ("depth", shape.depth, 2)):
         if value < least:
             raise InputError(f"{name} must be at least {least}, got {value}.")
-    if initialization not in INITIALIZATIONS:
-        raise InputError(f"initialization must be one of {', '.join(INITIALIZATIONS)}, got {initialization!r}.")
-    if scaling not in SCALINGS:
-        raise InputError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
-    if initialization in HALVED and biases:
-        raise InputError(f"biases must be false for initialization={initialization!r}, which builds two halves.")
-    if initialization in HALVED and width % 2:
+    if shape.initialization not in INITIALIZATIONS:
+        raise InputError(f"initialization must be one of {', '.join(INITIALIZATIONS)}, got {shape.initialization!r}.")
+    if shape.scaling not in SCALINGS:
+        raise InputError(f"scaling must be one of {', '.join(SCALINGS)}, got {shape.scaling!r}.")
+    if shape.initialization in HALVED and shape.biases:
+        raise InputError(f"biases must be false for initialization={shape.initialization!r}, which builds two halves.")
+    if shape.initialization in HALVED and shape.width % 2:
         raise InputError(
-            f"width must be even for initialization={initialization!r}, which builds two halves, got {width}; "
-            f"take {width + 1}, or initialization='gaussian'."
+            f"width must be even for initialization={shape.initialization!r}, which builds two halves, "
+            f"got {shape.width}; take {shape.width + 1}, or initialization='gaussian'."
         )
-    if initialization == "paper" and not duplicate and dim % 2:
+    if shape.initialization == "paper" and not shape.duplicate and shape.dim % 2:
         raise InputError(
-            f"dim must be even for initialization='paper', which splits a context into two halves, got {dim}; "
+            f"dim must be even for initialization='paper', which splits a context into two halves, got {shape.dim}; "
             "take duplicate=True, or initialization='symmetric'."
         )

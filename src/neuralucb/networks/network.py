@@ -1,4 +1,4 @@
-"""The paper's network f(x; θ) = √m W_L σ(W_{L-1} … σ(W_1 x)), its initialisations, and its gradient (Section 2)."""
+"""What a network is: functions of its parameters θ and one context; and one made of any pair of functions."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -25,11 +25,11 @@ class Network(NamedTuple):
     tangent: Callable[[Any, Any], tuple[jax.Array, Any]]
     """θ, x -> f(x; θ), and g(x; θ)/√m, the one form in which the paper uses its gradient: arrays and `Outer`"""
     example: Any
-    """the shape of a context"""
+    """the shape of one context"""
     check: Callable[[Any], None]
-    """Raises ValueError for a context of the wrong shape."""
+    """Raises InputError for a context of the wrong shape."""
     first: "FirstLayer | None" = None
-    """its first layer apart from the others, where an encoding may compute that in its own way"""
+    """its first layer apart from the others, where an encoding may compute that differently"""
 
 
 class FirstLayer(NamedTuple):
@@ -46,10 +46,27 @@ class FirstLayer(NamedTuple):
 def from_functions(
     init: Callable[[jax.Array], Any], apply: Callable[[Any, Any], jax.Array], *, example: Any, width: int = 1
 ) -> Network:
-    """A network of your own: any pair of functions, key -> parameters and (parameters, context) -> one number.
+    """Make a network of any pair of functions.
 
-    example  a context of one arm
-    width    m, if the gradient is to be divided by its root as the paper's is
+    Args:
+        init: key -> parameters, any pytree of arrays.
+        apply: parameters, context of one arm -> one number.
+        example: A context of one arm, whose shapes all contexts must have.
+        width: m, if the gradient is to be divided by its root as the paper's is.
+
+    Returns:
+        The network, in float32, its gradient by automatic differentiation.
+
+    Raises:
+        InputError: If `apply` does not return one number.
+
+    Example:
+        >>> import jax.numpy as jnp, numpy as np
+        >>> linear = from_functions(
+        ...     lambda key: jnp.ones(3, jnp.float32), lambda w, x: w @ x, example=np.zeros(3, np.float32)
+        ... )
+        >>> float(linear.apply(jnp.ones(3, jnp.float32), np.ones(3, np.float32)))
+        3.0
     """
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), example)
     result = jax.eval_shape(lambda key: apply(init(key), example), random.key(0))
@@ -57,7 +74,7 @@ def from_functions(
         raise InputError(f"apply must return one number for one context, got {result}; squeeze or index its output.")
 
     def begin(key: jax.Array) -> Any:
-        """In float32, also where float64 is at hand and a library would take it."""
+        """In float32, also while 64-bit types are on and another library would take them."""
         return jax.tree.map(lambda leaf: leaf.astype("float32") if leaf.dtype == np.float64 else leaf, init(key))
 
     def value_of(params: Any, context: Any) -> jax.Array:

@@ -1,1 +1,1 @@
-"""What every room stands on: precision, memory, files, threads, progress, and compiled programs kept between runs."""
+"""What every other package builds on: precision, memory, files, threads, progress, errors and the compile cache."""

@@ -1,4 +1,4 @@
-"""Files written whole or not at all: what has its name is complete, even after a kill."""
+"""Files written completely or not at all: a file that has its name is complete, even after a kill."""
 
 import os
 import secrets

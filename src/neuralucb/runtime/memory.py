@@ -1,4 +1,4 @@
-"""How much memory there is: what does not fit is refused with the figure, before anything is allocated."""
+"""How much memory is free: what does not fit is refused, with the numbers, before anything is allocated."""
 
 import os
 from pathlib import Path
@@ -11,14 +11,14 @@ __all__ = ["available_bytes", "host_bytes", "require_memory"]
 
 
 def require_memory(needed: int, *, what: str, cure: str, host: bool = False) -> None:
-    """Raise ValueError if `what` needs more bytes than the device has left, or the machine, for NumPy's arrays."""
+    """Raise InputError if `what` needs more bytes than are free: on the device, or with `host` in the machine."""
     have = host_bytes() if host else available_bytes()
     if needed > have:
         raise InputError(f"{what} needs {needed / 1e9:.1f} GB and {have / 1e9:.1f} GB are free; {cure}.")
 
 
 def available_bytes() -> int:
-    """Bytes that the default device can still take: free ones of a GPU, or those of the machine."""
+    """Bytes that are free on the default device: those of a GPU, or those of the machine."""
     statistics = jax.devices()[0].memory_stats() if jax.default_backend() != "cpu" else None
     if statistics:
         return int(statistics["bytes_limit"] - statistics["bytes_in_use"])
@@ -26,7 +26,7 @@ def available_bytes() -> int:
 
 
 def host_bytes() -> int:
-    """Bytes that arrays of the machine itself can still take, whatever the device: available ones, or its limit."""
+    """Bytes that are free in the machine itself, whatever the device: what it has, or the limit of its container."""
     pages = os.sysconf("SC_PAGE_SIZE")
     return min([pages * os.sysconf("SC_PHYS_PAGES"), *_available_in_proc(), *_limit_of_container()])
 

@@ -1,4 +1,4 @@
-"""Float64 for those who need it, without touching the user's JAX configuration."""
+"""Float64 where it is needed, without changing the user's JAX configuration."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -25,7 +25,7 @@ def exact(function: Callable[P, R]) -> Callable[P, R]:
     """The same function, with float64 available while it runs.
 
     Only where it runs at once: JAX settles on types again when it batches and lowers a traced function, so inside
-    someone's `jit` or `vmap` the caller must have made float64 available; without it a float64 belief is refused.
+    a user's `jit` or `vmap` the caller must have made float64 available; without it a float64 belief is refused.
     """
 
     @wraps(function)
@@ -44,10 +44,10 @@ def exact(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def require(dtype: Any) -> None:
-    """Raise ValueError, with the cure, where JAX would silently turn float64 into float32."""
+    """Raise InputError, with the cure, where JAX would silently turn float64 into float32."""
     if _is_float64(dtype) and not jax.config.read("jax_enable_x64"):
         raise InputError(
-            "float64 is asked for inside a compiled function while JAX's 64-bit types are off, and JAX would truncate "
+            "float64 was requested inside a compiled function while JAX's 64-bit types are off, and JAX would truncate "
             "it; compile and call it inside `with jax.enable_x64(True):`, or take float32 for design_precision and "
             "network_precision."
         )

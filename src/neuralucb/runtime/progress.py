@@ -1,4 +1,4 @@
-"""How far a long piece of work is: told as plain numbers, shown by whoever watches."""
+"""Progress of a long computation, reported as plain numbers."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -6,15 +6,15 @@ from typing import TypeAlias
 __all__ = ["Meter", "Progress", "part"]
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""pieces done, pieces in all"""
+"""pieces done, pieces in total"""
 
 
 Meter: TypeAlias = Callable[[str], Progress | None]
-"""what is done -> progress of it"""
+"""a name for the work -> where to report its progress"""
 
 
 def part(progress: Progress | None, index: int, *, of: int) -> Progress | None:
-    """The progress of one stage of several, told as progress of all of them; every stage counts alike."""
+    """The progress of one stage of several, reported as progress of all of them; all stages count the same."""
     if progress is None:
         return None
-    return lambda done, whole: progress(index * whole + done, of * whole)
+    return lambda done, total: progress(index * total + done, of * total)

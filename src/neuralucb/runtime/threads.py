@@ -1,4 +1,4 @@
-"""Work cut into pieces, spread over the cores: NumPy leaves Python's lock while it computes."""
+"""Work in pieces, spread over the cores: NumPy releases Python's lock while it computes."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ Piece = TypeVar("Piece")
 
 
 def spread(work: Callable[[Piece], None], pieces: Sequence[Piece], progress: Progress | None = None) -> None:
-    """Do `work` on every piece, one thread a core; the first error, or Ctrl-C, ends it."""
+    """Do `work` on every piece, with one thread per core; the first error, or Ctrl-C, ends it."""
     with ThreadPoolExecutor(min(cores(), len(pieces)) or 1) as pool:
         futures = [pool.submit(work, piece) for piece in pieces]
         try:

@@ -1,4 +1,4 @@
-"""The network: its gradient, its three initialisations, its shapes."""
+"""The network of the paper: its gradient, its initializations, its shapes."""
 
 import jax
 import numpy as np

@@ -1,0 +1,110 @@
+"""The algorithms by name. Add your own: `ALGORITHMS["mine"] = Algorithm(…)`, and every command and test knows it."""
+
+from functools import lru_cache
+from numbers import Integral
+from typing import Any
+
+from neuralucb.algorithms.algorithm import Algorithm, Task
+from neuralucb.algorithms.baselines import ORACLE, UNIFORM
+from neuralucb.algorithms.bootstrapped_nn import BOOTSTRAPPED_NN
+from neuralucb.algorithms.glm_ucb import GLM_UCB
+from neuralucb.algorithms.kernel_ucb import KERNEL_UCB
+from neuralucb.algorithms.lin_ucb import LIN_UCB
+from neuralucb.algorithms.neural_epsilon_greedy import NEURAL_EPSILON_GREEDY
+from neuralucb.algorithms.neural_epsilon_greedy0 import NEURAL_EPSILON_GREEDY0
+from neuralucb.algorithms.neural_square_cb import NEURAL_SQUARE_CB
+from neuralucb.algorithms.neural_ts import NEURAL_TS
+from neuralucb.algorithms.neural_ucb import NEURAL_UCB
+from neuralucb.algorithms.neural_ucb0 import NEURAL_UCB0
+from neuralucb.policy import Origin, Policy
+from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.precision import exact
+from neuralucb.settings import check_integer, read_settings
+
+__all__ = ["ALGORITHMS", "build", "find_algorithm"]
+
+ALGORITHMS: dict[str, Algorithm] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        NEURAL_UCB,
+        NEURAL_EPSILON_GREEDY,
+        NEURAL_UCB0,
+        NEURAL_EPSILON_GREEDY0,
+        BOOTSTRAPPED_NN,
+        LIN_UCB,
+        GLM_UCB,
+        KERNEL_UCB,
+        NEURAL_TS,
+        NEURAL_SQUARE_CB,
+        UNIFORM,
+        ORACLE,
+    )
+}
+
+
+def build(name: str, *, dim: int, rounds: int | None = None, shared_by: int | None = None, **settings: Any) -> Policy:
+    """Make the named algorithm, with these settings, as a policy for contexts of `dim` numbers.
+
+    Args:
+        name: One of `ALGORITHMS`, such as "neural-ucb".
+        dim: d, the numbers in a context.
+        rounds: T, if it is known. Algorithms that gain from it use it, and must then not be played longer.
+        shared_by: The number of arms, if they share one context; contexts are then `Slot(x, arm)`.
+        settings: Settings of the algorithm by name; `neuralucb list NAME` shows them with their defaults.
+
+    Returns:
+        The policy. The same arguments give a policy whose compiled programs are used again.
+
+    Raises:
+        InputError: For an unknown algorithm or setting, and for values that are not allowed or do not go together.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> policy = build("neural-ucb", dim=4, width=8)
+        >>> belief = policy.init(jax.random.key(0))
+        >>> choice = policy.select(jax.random.key(1), belief, np.ones((3, 4), np.float32))
+        >>> choice.score.shape
+        (3,)
+    """
+    algorithm = find_algorithm(name)
+    values = read_settings(algorithm.settings, settings, of=name)
+    if not isinstance(dim, Integral) or dim < 1:
+        raise InputError(f"dim must be a whole number of at least 1, got {dim!r}.")
+    if rounds is not None:
+        rounds = check_integer("rounds", rounds, 1)
+    if shared_by is not None:
+        shared_by = check_integer("shared_by", shared_by, 1)
+    task = Task(int(dim), rounds, shared_by)
+    algorithm.check(task, values)
+    chosen = tuple(values.items())
+    return _make(algorithm, task, chosen)._replace(origin=Origin(name, *task, chosen))
+
+
+def find_algorithm(name: str) -> Algorithm:
+    """Look up an algorithm by its name.
+
+    Args:
+        name: One of `ALGORITHMS`.
+
+    Returns:
+        Its recipe, settings and citation.
+
+    Raises:
+        InputError: If there is none of that name; the message lists those that exist.
+
+    Example:
+        >>> find_algorithm("lin-ucb").summary
+        'ridge regression and optimism'
+    """
+    if name not in ALGORITHMS:
+        raise InputError(f"algorithm {name!r} is not known; known: {', '.join(ALGORITHMS)}.")
+    return ALGORITHMS[name]
+
+
+@lru_cache(maxsize=64)
+def _make(algorithm: Algorithm, task: Task, settings: tuple[tuple[str, Any], ...]) -> Policy:
+    """One policy for the same arguments, so that what was compiled for it is used again.
+
+    A recipe may look at the shapes of its network, which JAX would make float32 while its 64-bit types are off.
+    """
+    return exact(algorithm.recipe)(task, dict(settings))
