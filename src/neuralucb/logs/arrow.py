@@ -8,7 +8,14 @@ import numpy as np
 from neuralucb.logs.chunk import Bad, Chunk, Names, as_integers, blank_times, take
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["chunk_of", "list_lengths", "list_values", "schema_for", "table_of"]
+__all__ = ["WRITER_OPTIONS", "chunk_of", "list_lengths", "list_values", "schema_for", "table_of"]
+
+WRITER_OPTIONS: dict[str, Any] = {
+    "compression": "snappy",
+    "use_dictionary": ["arms.list.element", "arm", "reward", "weight", "position"],
+    "write_statistics": False,
+}
+"""Dictionaries cost more than they save on numbers that hardly repeat."""
 
 
 class _Marks:

@@ -14,6 +14,7 @@ __all__ = [
     "Chunk",
     "Dense",
     "Names",
+    "Summary",
     "as_integers",
     "blank_times",
     "clean",
@@ -78,6 +79,16 @@ class Chunk(NamedTuple):
     """[n] int64, the place on a page; only the Open Bandit formats have it"""
     expected: np.ndarray | None = None
     """[N] float64, expected rewards; only synthetic data have them"""
+
+
+class Summary(NamedTuple):
+    """What is known about a log before its first chunk."""
+
+    names: Names
+    arms: int
+    """K, one more than the highest arm"""
+    decisions: int
+    """how many, at most: those that cannot be used are only found by reading"""
 
 
 class Dense(NamedTuple):

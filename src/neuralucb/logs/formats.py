@@ -1,15 +1,17 @@
 """Logs by the ending of their file's name: read, write, convert."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from neuralucb.logs.chunk import Bad, Chunk, Names, clean
+from neuralucb.logs.chunk import Bad, Chunk, Names, Summary, clean
 from neuralucb.logs.dsjson_read import read_dsjson
 from neuralucb.logs.dsjson_write import write_dsjson
 from neuralucb.logs.obp import read_npz, write_npz
 from neuralucb.logs.open_bandit import read_csv, write_csv
 from neuralucb.logs.parquet import read_parquet, summarize_parquet, write_parquet
+from neuralucb.logs.spill import Spill
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_whole
 
@@ -21,17 +23,19 @@ class _Format(NamedTuple):
     write: Callable[[Path, Iterable[Chunk]], int]
     unit: str
     """what its lines are called"""
+    is_text: bool = False
+    """whether reading is mostly parsing, which is worth doing once"""
 
 
-_DSJSON = _Format(read_dsjson, write_dsjson, "line")
-
+PARQUET = _Format(read_parquet, write_parquet, "row")
+DSJSON = _Format(read_dsjson, write_dsjson, "line", is_text=True)
 FORMATS = {
-    ".parquet": _Format(read_parquet, write_parquet, "row"),
-    ".dsjson": _DSJSON,
-    ".json": _DSJSON,
-    ".jsonl": _DSJSON,
+    ".parquet": PARQUET,
+    ".dsjson": DSJSON,
+    ".json": DSJSON,
+    ".jsonl": DSJSON,
     ".npz": _Format(read_npz, write_npz, "round"),
-    ".csv": _Format(read_csv, write_csv, "line"),
+    ".csv": _Format(read_csv, write_csv, "line", is_text=True),
 }
 
 
@@ -83,18 +87,24 @@ class _Once:
 
 
 def open_log(path: Path, bad: Bad | None = None) -> Log:
-    """The log, with all that must be known before its first chunk. Formats that do not say are read through once."""
+    """The log, with all that must be known before its first chunk. Formats that do not say are read through once.
+
+    Text is parsed only then: later passes read a temporary file, which is gone when the log is no longer used.
+    """
+    form = _format(path)
     once = None if bad is None else _Once(bad)
-    if _format(path) is FORMATS[".parquet"]:
-        names, arms, decisions = summarize_parquet(path)
+    chunks: Callable[[], Iterator[Chunk]] = partial(_read_once, path, once)
+    if form is PARQUET:
+        summary = summarize_parquet(path)
+    elif form.is_text:
+        spill = Spill()
+        summary = _summarize(spill.keep(chunks()))
+        chunks = spill.chunks if spill.is_complete else chunks
     else:
-        names, arms, decisions = Names((), ()), 0, 0
-        for chunk in _read_once(path, once):
-            names, decisions = chunk.names, decisions + len(chunk.line)
-            arms = max(arms, int(chunk.arms.max(initial=-1)) + 1)
-    if not decisions or not arms:
+        summary = _summarize(chunks())
+    if not summary.decisions or not summary.arms:
         raise InputError(f"{path} has no decision that can be used.")
-    return Log(path, names, arms, decisions, lambda: _read_once(path, once))
+    return Log(path, summary.names, summary.arms, summary.decisions, chunks)
 
 
 def read_chunks(path: Path, bad: Bad | None = None) -> Iterator[Chunk]:
@@ -145,6 +155,15 @@ def _read_once(path: Path, once: _Once | None) -> Iterator[Chunk]:
         yield chunk
     if once is not None:
         once.finish_chunk()
+
+
+def _summarize(chunks: Iterable[Chunk]) -> Summary:
+    """What is found by reading through."""
+    summary = Summary(Names((), ()), 0, 0)
+    for chunk in chunks:
+        arms = max(summary.arms, int(chunk.arms.max(initial=-1)) + 1)
+        summary = Summary(chunk.names, arms, summary.decisions + len(chunk.line))
+    return summary
 
 
 def _some(chunks: Iterable[Chunk], otherwise: str) -> Iterator[Chunk]:

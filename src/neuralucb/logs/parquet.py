@@ -4,15 +4,15 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from neuralucb.logs.arrow import chunk_of, list_lengths, list_values, schema_for, table_of
-from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, as_integers, clean, unnamed
+from neuralucb.logs.arrow import WRITER_OPTIONS, chunk_of, list_lengths, list_values, schema_for, table_of
+from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, Summary, as_integers, clean, unnamed
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["META", "VERSION", "Summary", "read_parquet", "summarize_parquet", "write_parquet"]
+__all__ = ["META", "VERSION", "read_parquet", "summarize_parquet", "write_parquet"]
 
 META, VERSION = b"neuralucb.log", 1
 """The key of the metadata, and the version of the schema in it."""
@@ -25,21 +25,6 @@ REQUIRED = ("arm", "reward", "propensity")
 LISTS = ("shared", "arms", "own", "probabilities", "expected")
 
 NUMBERS = (*REQUIRED, "weight", "position")
-
-ENCODINGS: dict[str, Any] = {
-    "use_dictionary": ["arms.list.element", "arm", "reward", "weight", "position"],
-    "write_statistics": False,
-}
-"""Dictionaries cost more than they save on numbers that hardly repeat."""
-
-
-class Summary(NamedTuple):
-    """What a file holds, known without reading its decisions."""
-
-    names: Names
-    arms: int
-    """one more than the highest"""
-    decisions: int
 
 
 def read_parquet(path: Path, bad: Bad) -> Iterator[Chunk]:
@@ -67,7 +52,7 @@ def write_parquet(path: Path, chunks: Iterable[Chunk]) -> int:
         for chunk in chunks:
             if writer is None:
                 schema = schema_for(chunk)
-                writer = parquet.ParquetWriter(path, schema, compression="snappy", **ENCODINGS)
+                writer = parquet.ParquetWriter(path, schema, **WRITER_OPTIONS)
             writer.write_table(table_of(chunk, schema))
             written += len(chunk.line)
             names = chunk.names
