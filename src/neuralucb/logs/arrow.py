@@ -54,7 +54,7 @@ def chunk_of(batch: Any, names: Names, line: np.ndarray, bad: Bad) -> Chunk:
     every = Chunk(
         names,
         mark.line,
-        _ids(batch),
+        _ids(batch, mark),
         _times(batch),
         counts,
         arms,
@@ -134,11 +134,25 @@ def _numbers(batch: Any, name: str) -> np.ndarray:
     return np.asarray(batch.column(name).to_numpy(zero_copy_only=False))
 
 
-def _ids(batch: Any) -> np.ndarray:
+def _ids(batch: Any, mark: _Marks) -> np.ndarray:
     ids = np.full(len(batch), None, dtype=object)
-    if _has(batch, "id"):
-        ids[:] = [one if one is None or type(one) is str else str(one) for one in batch.column("id").to_pylist()]
+    if not _has(batch, "id"):
+        return ids
+    try:
+        values = batch.column("id").to_pylist()
+    except UnicodeDecodeError:
+        values = [_text(value) for value in batch.column("id")]
+        mark(np.asarray([value is UnicodeError for value in values]), lambda row: "id is not text in UTF-8")
+    ids[:] = [value if value is None or type(value) is str else str(value) for value in values]
     return ids
+
+
+def _text(value: Any) -> Any:
+    """The value in Python; the error itself in place of one that is not text."""
+    try:
+        return value.as_py()
+    except UnicodeDecodeError:
+        return UnicodeError
 
 
 def _times(batch: Any) -> np.ndarray:

@@ -127,8 +127,9 @@ def faults(chunk: Chunk) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
     )
     p = chunk.propensity
     yield (p <= 0) | (p > 1), lambda row: f"propensity must be above 0 and at most 1, got {p[row]:g}"
+    reward = chunk.reward.astype(np.float64, copy=False)
     yield (
-        ~(np.abs(chunk.reward) <= LARGEST) & ~np.isnan(chunk.reward),
+        ~(np.abs(reward) <= LARGEST) & ~np.isnan(reward),
         lambda row: f"reward must be finite, and at most {LARGEST:.2g} in size, got {chunk.reward[row]}",
     )
     yield (

@@ -1,5 +1,6 @@
 """What dsjson events say besides features, as arrays (label, ranking, time), and what can be wrong with it."""
 
+import re
 from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -10,6 +11,9 @@ import numpy as np
 from neuralucb.logs.chunk import blank_times
 
 __all__ = ["Columns", "Labels", "Ranking", "ids_of", "labels_of", "problems_of", "ranking_of"]
+
+PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}(?:[0-9]{3,4})?Z").fullmatch
+"""A time as .NET and we write it, in UTC: NumPy reads many of these at once."""
 
 
 class Columns(NamedTuple):
@@ -113,7 +117,7 @@ def _times(values: Sequence[Any]) -> np.ndarray:
     """Times in UTC to the microsecond; .NET writes seven digits. What is no time is NaT."""
     if all(value is None for value in values):
         return blank_times(len(values))
-    if all(type(value) is str and value.endswith("Z") and len(value) in (24, 27, 28) for value in values):
+    if all(type(value) is str and PLAIN_TIME(value) for value in values):
         try:
             return np.asarray([value[:26].rstrip("Z") for value in values], dtype="datetime64[us]")
         except ValueError:

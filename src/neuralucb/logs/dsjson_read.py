@@ -222,21 +222,24 @@ class Events:
 
 def read_dsjson(path: Path, bad: Bad) -> Iterator[Chunk]:
     """The decisions of a file, as its features are found; events with _skipLearn are left out, as VW does."""
-    loads = _parser(path)
-    batch = Events()
-    try:
-        file = path.open("rb", BUFFER)
-    except OSError as problem:
-        raise InputError(f"{path} cannot be read: {problem.strerror}.") from None
-    with file:
-        number = 0
-        while lines := list(islice(file, GROUP)):
-            _add(batch, loads, number, lines, bad)
-            number += len(lines)
-            if len(batch.events) >= BATCH or batch.size >= NUMBERS:
-                yield clean(batch.chunk(bad), bad)
+    loads, batch, before = _parser(path), Events(), 0
+    for lines in _groups(path):
+        _add(batch, loads, before, lines, bad)
+        before += len(lines)
+        if len(batch.events) >= BATCH or batch.size >= NUMBERS:
+            yield clean(batch.chunk(bad), bad)
     if batch.events:
         yield clean(batch.chunk(bad), bad)
+
+
+def _groups(path: Path) -> Iterator[list[bytes]]:
+    """The lines of a file, a few at a time."""
+    try:
+        with path.open("rb", BUFFER) as file:
+            while lines := list(islice(file, GROUP)):
+                yield lines
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {problem.strerror}.") from None
 
 
 def _add(batch: Events, loads: Any, before: int, lines: list[bytes], bad: Bad) -> None:

@@ -1,10 +1,8 @@
 """Open Bandit Pipeline's `bandit_feedback` dictionary, both ways, and as a file: .npz without pickles."""
 
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -92,14 +90,11 @@ def read_npz(path: Path, bad: Bad) -> Iterator[Chunk]:
     """A dictionary kept as .npz: every key an array, those that are None left out."""
     feedback, name = {}, ""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            for name in file.files:
-                feedback[name] = file[name]
-    except (OSError, ValueError, BadZipFile, EOFError, zlib.error, AttributeError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else "no .npz, or torn"
-        if name and isinstance(problem, ValueError):
-            reason = f"{name} is no plain array; leave out what is None, and save numbers"
-        raise InputError(f"{path} cannot be read: {reason}.") from None
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            for name in arrays.files:
+                feedback[name] = arrays[name]
+    except Exception as problem:  # NumPy lets through whatever its ZIP, its headers and its arrays raise
+        raise InputError(f"{path} cannot be read: {_why_not_loaded(problem, name)}.") from None
     try:
         yield from from_obp(feedback, bad)
     except ValueError as problem:
@@ -151,6 +146,17 @@ def _check(feedback: Mapping[str, Any]) -> tuple[int, int, dict[str, np.ndarray]
         if arrays[name].dtype.kind == "b":
             arrays[name] = arrays[name].astype(np.int64)
     return rounds, actions, arrays
+
+
+def _why_not_loaded(problem: Exception, name: str) -> str:
+    """Why a file was not loaded, with the name of the array that was being read."""
+    if isinstance(problem, OSError) and problem.strerror:
+        return problem.strerror
+    if isinstance(problem, MemoryError):
+        return f"{name or 'an array'} is too large for the memory, or the file is torn"
+    if name and isinstance(problem, ValueError):
+        return f"{name} is no plain array; leave out what is None, and save numbers"
+    return "no .npz, or torn"
 
 
 def _kind(action: np.ndarray) -> type[np.signedinteger]:

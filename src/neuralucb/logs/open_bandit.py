@@ -50,9 +50,12 @@ def read_csv(path: Path, bad: Bad) -> Iterator[Chunk]:
                     rows, lines = [], []
             if rows:
                 yield clean(layout.chunk(rows, lines, bad), bad)
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else problem
-        raise InputError(f"{path} cannot be read: {reason}.") from None
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {problem.strerror}.") from None
+    except UnicodeDecodeError as problem:
+        raise InputError(f"{path} cannot be read: it is not text in UTF-8 ({problem}); save it as UTF-8.") from None
+    except csv.Error as problem:
+        raise InputError(f"{path} line {reader.line_num}: {problem}; mend that line.") from None
 
 
 def write_csv(path: Path, chunks: Iterable[Chunk]) -> int:

@@ -30,11 +30,18 @@ NUMBERS = (*REQUIRED, "weight", "position")
 def read_parquet(path: Path, bad: Bad) -> Iterator[Chunk]:
     """The decisions of a file in our schema."""
     file = _open(path)
-    names = _summary(file, path).names
+    names, arms, _ = _summary(file, path)
     first = 1
     for batch in _batches(file, path):
         line = np.arange(first, first + len(batch), dtype=np.int64)
-        yield clean(chunk_of(batch, names, line, bad), bad)
+        chunk = clean(chunk_of(batch, names, line, bad), bad)
+        highest = int(chunk.arms.max(initial=-1))
+        if highest >= arms:
+            raise InputError(
+                f"{path} has arm {highest} in rows {first} to {first + len(batch) - 1}, but its metadata says that it "
+                f"has {arms} arms; make it again from its source."
+            )
+        yield chunk
         first += len(batch)
 
 
@@ -142,9 +149,10 @@ def _read_facts(text: bytes, path: Path) -> tuple[Names, int]:
     """Names and arms, as the metadata has them."""
     try:
         facts = json.loads(text)
-        version, names, arms = facts["version"], Names(tuple(facts["shared"]), tuple(facts["own"])), int(facts["arms"])
-        if not 0 <= arms <= MOST_ARMS or not all(type(name) is str for name in names.shared + names.own):
+        version, shared, own, arms = (facts[key] for key in ("version", "shared", "own", "arms"))
+        if type(arms) is not int or not 0 <= arms <= MOST_ARMS or any(type(name) is not str for name in shared + own):
             raise ValueError
+        names = Names(tuple(shared), tuple(own))
     except (ValueError, KeyError, TypeError):
         raise InputError(
             f"{path} has metadata {META.decode()!r} that is not ours, or damaged; make it again from its source."
