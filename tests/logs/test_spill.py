@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 from neuralucb.logs import Skipped, dsjson_read, formats, open_log, read_chunks
 
-from .test_logs import OPEN_BANDIT, with_context, write_lines
+from .examples import OPEN_BANDIT, with_context, write_lines
 
 
 class SmallDisk(io.RawIOBase):

@@ -8,7 +8,7 @@ import numpy as np
 from neuralucb.logs.formats import read_chunks
 from neuralucb.rules import deterministic
 
-__all__ = ["Findings", "check_log"]
+__all__ = ["Findings", "SeenIds", "check_log"]
 
 MOST = 50
 """Problems kept with their lines; the others are only counted."""
@@ -51,7 +51,7 @@ def check_log(path: Path) -> Findings:
         if len(first) < MOST:
             first.append((line, reason))
 
-    ids = _Ids()
+    ids = SeenIds()
     decisions = arms = rewards = sure = 0
     features, lowest = (0, 0), np.inf
     for chunk in read_chunks(path, bad):
@@ -70,7 +70,7 @@ def check_log(path: Path) -> Findings:
     return Findings(path, decisions, arms, features, rewards, sure, low, problems, sorted(first))
 
 
-class _Ids:
+class SeenIds:
     """The ids met so far, as 64-bit numbers: one in 10¹³ pairs would be taken for a duplicate by chance."""
 
     def __init__(self) -> None:
@@ -78,6 +78,7 @@ class _Ids:
         """each sorted, and more than twice as long as the next: an id is moved a few times, not once a chunk"""
 
     def seen_before(self, ids: np.ndarray, lines: np.ndarray) -> list[tuple[int, str]]:
+        """Those of these ids that were seen before, each with its line; all of them are now."""
         known = np.asarray([one is not None for one in ids], dtype=bool)
         numbers = np.asarray([hash(one) for one in ids[known]], np.int64)
         _, first = np.unique(numbers, return_index=True)
