@@ -21,14 +21,14 @@ def test_check_finds_duplicates_and_all_that_is_wrong(tmp_path, command):
     assert code == 1
     assert "log.dsjson:2: propensity must be above 0 and at most 1, got 2" in err
     assert "log.dsjson:3: duplicate id, got 'one' again" in err
-    assert "log.dsjson:4: the last line is torn" in err
+    assert "log.dsjson:4: the last line is incomplete" in err
     write_lines(path, EVENT)
     assert command("logs", "check", "log.dsjson")[0] == 0
 
 
 def test_an_empty_log_is_found_by_check(tmp_path):
     found = check_log(write_lines(tmp_path / "log.dsjson"))
-    assert (found.sound, found.first) == (False, [(1, "there is no decision in it")])
+    assert (found.sound, found.first) == (False, [(1, "the log has no decision")])
 
 
 def test_ids_are_told_apart_in_time_that_grows_with_their_number():

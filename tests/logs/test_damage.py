@@ -63,7 +63,7 @@ def test_a_damaged_file_is_read_or_refused_with_its_name(tmp_path, ending):
         ("log.csv", "a,b\n".encode("utf-16"), "it is not text in UTF-8 .*; save it as UTF-8"),
         ("log.csv", OPEN_BANDIT.encode() + b"x" * 200_000 + b"\n", "line 4: field larger than field limit"),
         ("log.dsjson", b"\xef\xbb\xbf{}\n", r"line 1: not JSON \(UTF-8 byte order mark"),
-        ("log.npz", b"", "no .npz, or torn"),
+        ("log.npz", b"", "not an .npz file, or truncated"),
     ],
 )
 def test_a_file_of_another_kind_is_refused_with_a_reason(tmp_path, name, content, reason):
@@ -75,7 +75,7 @@ def test_a_file_of_another_kind_is_refused_with_a_reason(tmp_path, name, content
 def test_an_array_named_npz_is_refused(tmp_path):
     with (tmp_path / "log.npz").open("wb") as file:
         np.save(file, np.zeros(3))
-    with pytest.raises(InputError, match="log.npz cannot be read: no .npz, or torn"):
+    with pytest.raises(InputError, match="log.npz cannot be read: not an .npz file, or truncated"):
         list(read_chunks(tmp_path / "log.npz"))
 
 
@@ -90,11 +90,11 @@ def test_an_id_that_is_not_text_is_refused_with_its_row(tmp_path):
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
-        ({"shared": [1]}, "not ours, or damaged; make it again"),
+        ({"shared": [1]}, "not ours, or damaged; recreate it"),
         ({"shared": "ab"}, "not ours, or damaged"),
         ({"arms": 2.7}, "not ours, or damaged"),
         ({"arms": True}, "not ours, or damaged"),
-        ({"arms": 1}, "has arm 1 in rows 1 to 2, but its metadata says that it has 1 arms; make it again"),
+        ({"arms": 1}, "has arm 1 in rows 1 to 2, but its metadata says that it has 1 arms; recreate it"),
     ],
 )
 def test_metadata_that_do_not_fit_are_refused(tmp_path, facts, reason):

@@ -46,7 +46,7 @@ BAD = {
     "a cost in words": (EVENT | {"_label_cost": "-1"}, "_label_cost is not a number"),
     "a cost of NaN": (EVENT | {"_label_cost": float("nan")}, "not JSON"),
     "a negative probability": (EVENT | {"p": [0.5, 0.75, -0.25]}, "a probability is below 0"),
-    "probabilities that add to more": (EVENT | {"p": [0.5, 0.5, 0.5]}, "probabilities must add to 1, got 1.5"),
+    "probabilities that add to more": (EVENT | {"p": [0.5, 0.5, 0.5]}, "probabilities must sum to 1, got 1.5"),
     "another probability": (EVENT | {"p": [0.25, 0.5, 0.25]}, "the propensity 0.5 is not the arm's probability"),
     "an action outside": (EVENT | {"_label_Action": 7, "_labelIndex": 6}, "_label_Action is not among"),
     "an action of true": (EVENT | {"_label_Action": True, "_labelIndex": None}, "_label_Action is not a whole number"),
@@ -69,7 +69,7 @@ BAD = {
     "no time": (EVENT | {"Timestamp": "yesterday"}, "Timestamp is not a time"),
     "a list": ([1, 2], "not a JSON object"),
     "a huge feature": (with_context(User={"age": 10**400}), "an int too large"),
-    "no arms": (EVENT | {"a": [], "p": [], "c": {"_multi": []}}, "there is no arm to choose from"),
+    "no arms": (EVENT | {"a": [], "p": [], "c": {"_multi": []}}, "no arm was available"),
 }
 
 
@@ -146,7 +146,7 @@ def test_whatever_stands_in_a_line_it_is_used_or_refused_and_never_breaks_the_re
 def test_a_torn_last_line_is_told_apart(tmp_path):
     path = write_lines(tmp_path / "log.dsjson", EVENT, EVENT)
     path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(ValueError, match="line 2: the last line is torn"):
+    with pytest.raises(ValueError, match="line 2: the last line is incomplete"):
         list(read_chunks(path))
 
 
@@ -160,10 +160,10 @@ def nested(depth):
 @pytest.mark.parametrize(
     ("first", "second", "reason"),
     [
-        (NUMBERED, EVENT, "it mixes with lines before it"),
-        (EVENT, NUMBERED, "it mixes with lines before it"),
-        (NUMBERED, EVENT | {"c": {"_multi": [{}, {}, {}]}}, "it mixes with lines before it"),
-        (NUMBERED, numbered("0", "²", "2"), "it mixes with lines before it"),
+        (NUMBERED, EVENT, "it does not fit the lines before it"),
+        (EVENT, NUMBERED, "it does not fit the lines before it"),
+        (NUMBERED, EVENT | {"c": {"_multi": [{}, {}, {}]}}, "it does not fit the lines before it"),
+        (NUMBERED, numbered("0", "²", "2"), "it does not fit the lines before it"),
         (NUMBERED, numbered("0", "99999999999", "2"), "arm 99999999999 is not in 0 to 65535"),
         (NUMBERED, numbered("0", "1999999999", "2"), "arm 1999999999 is not in 0 to 65535"),
         (NUMBERED, numbered("0", "1", "1"), "an arm is listed twice"),
@@ -226,11 +226,11 @@ def test_an_event_that_cannot_be_used_decides_nothing_about_the_others(tmp_path,
 
 @pytest.mark.parametrize("changes", [{"_label_cost": 1e39}, {"_label_cost": -1e39}])
 def test_a_reward_beyond_float32_is_refused(tmp_path, changes):
-    with pytest.raises(ValueError, match=r"line 1: reward must be finite, and at most 3\.4e\+38 in size, got"):
+    with pytest.raises(ValueError, match=r"line 1: reward must be finite, and at most 3\.4e\+38 in magnitude, got"):
         list(read_chunks(write_lines(tmp_path / "log.dsjson", EVENT | changes)))
 
 
 def test_a_feature_beyond_float32_is_refused(tmp_path):
     event = with_context(User={"age": 1e39})
-    with pytest.raises(ValueError, match=r"line 1: a feature is NaN or infinite, or above 3\.4e\+38 in size"):
+    with pytest.raises(ValueError, match=r"line 1: a feature is NaN or infinite, or above 3\.4e\+38 in magnitude"):
         list(read_chunks(write_lines(tmp_path / "log.dsjson", event)))

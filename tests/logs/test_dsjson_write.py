@@ -99,6 +99,6 @@ def test_weights_survive_dsjson(tmp_path, weight):
 @pytest.mark.parametrize("weight", [0.5, 1e17])
 def test_weights_that_dsjson_cannot_say_are_refused(tmp_path, weight):
     chunk = decisions(5)._replace(weight=np.asarray([1, 1, weight, 1, 1.0]))
-    with pytest.raises(ValueError, match="decision 3 has weight .*, and dsjson can only say weights from 1"):
+    with pytest.raises(ValueError, match="decision 3 has weight .*, and dsjson can only express weights from 1"):
         write_log(tmp_path / "log.dsjson", [chunk])
     assert not (tmp_path / "log.dsjson").exists()

@@ -61,7 +61,7 @@ def test_files_that_are_no_logs_say_so(tmp_path):
     (tmp_path / "folder.parquet").mkdir()
     for name, reason in {
         "folder.parquet": "Is a directory; name one file",
-        "torn.parquet": "no Parquet, or torn",
+        "torn.parquet": "not a Parquet file, or truncated",
         "table.parquet": "no column arm, reward, propensity, arms",
         "table.csv": "not in the Open Bandit Dataset's form",
         "table.npz": "has no n_rounds",
@@ -133,7 +133,7 @@ def test_nothing_is_written_that_could_not_be_read_back(tmp_path, ending):
     ):
         with pytest.raises(ValueError, match=reason):
             write_log(path, [good._replace(**changes)])
-    with pytest.raises(ValueError, match="there is no decision to write"):
+    with pytest.raises(ValueError, match="no decision to write"):
         write_log(path, [])
     assert not path.exists()
 

@@ -56,7 +56,7 @@ def test_a_bad_obp_dictionary_is_refused(changes, reason):
 
 def test_what_obp_cannot_say_is_not_written(tmp_path):
     for chunk, reason in (
-        (decisions(masked=True), "not all 4 arms available"),
+        (decisions(masked=True), "does not have all 4 arms available"),
         (decisions(), "features that change from decision to decision"),
         (decisions(shared=True)._replace(reward=np.full(100, np.nan)), "has no reward"),
     ):
@@ -118,5 +118,5 @@ def test_an_obp_dictionary_keeps_whole_numbers_of_32_bits(tmp_path, through):
 
 def test_an_npz_with_none_in_it_names_the_key(tmp_path):
     np.savez(tmp_path / "log.npz", **feedback())  # position is None, which only a pickle can say
-    with pytest.raises(ValueError, match=r"log.npz cannot be read: position is no plain array; leave out what is None"):
+    with pytest.raises(ValueError, match=r"log.npz cannot be read: position is not a plain array; leave out keys that are None"):
         list(read_chunks(tmp_path / "log.npz"))

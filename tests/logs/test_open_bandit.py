@@ -53,7 +53,7 @@ def test_a_bad_line_of_the_open_bandit_dataset_is_refused(tmp_path, row, reason)
         ("2,2019-11-24,1,0.5,0,0.5,aa,x,0,0,0\n", "position must be a whole number, got '0.5'"),
         ("2,yesterday,1,1,0,0.5,aa,x,0,0,0\n", "timestamp must be a time, got 'yesterday'"),
         ("2,0001-01-01 00:00:00+14:00,1,1,0,0.5,aa,x,0,0,0\n", "timestamp must be a time"),
-        ("2,2019-11-24,1,1,0,0.5,aa,x,0,0,0.2", "the last line is torn"),
+        ("2,2019-11-24,1,1,0,0.5,aa,x,0,0,0.2", "the last line is incomplete"),
     ],
 )
 def test_no_value_of_a_csv_is_cut_and_no_torn_line_is_believed(tmp_path, row, reason):
@@ -101,5 +101,5 @@ def test_a_csv_with_a_column_twice_is_refused(tmp_path):
 def test_a_csv_is_not_written_with_positions_that_nobody_knows(tmp_path):
     (tmp_path / "log.csv").write_text(OPEN_BANDIT)
     convert(tmp_path / "log.csv", tmp_path / "log.dsjson")
-    with pytest.raises(ValueError, match="a .csv must have the position of every decision, which is not known"):
+    with pytest.raises(ValueError, match="a .csv must have the position of every decision, and some are not known"):
         convert(tmp_path / "log.dsjson", tmp_path / "again.csv")

@@ -141,7 +141,7 @@ def test_parquet_with_a_column_twice_is_refused(tmp_path):
 
 def test_missing_features_are_not_zeros(tmp_path):
     path = other_parquet(tmp_path / "log.parquet", own=[[0.5, 0.1], None])
-    with pytest.raises(ValueError, match="row 2: own is missing; an empty list says that there are no features"):
+    with pytest.raises(ValueError, match="row 2: own is missing; write an empty list for no features"):
         list(read_chunks(path))
 
 

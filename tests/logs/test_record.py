@@ -18,7 +18,7 @@ def test_the_only_arm_there_is_has_a_true_propensity_of_one():
     [
         ({"propensity": [[0.5, 0.5], [0.0, 1.0]]}, "decision 2: propensity must be above 0 and at most 1, got 0"),
         ({"propensity": [[0.5, 0.5], [-0.5, 1.5]]}, "decision 2: propensity must be above 0 and at most 1, got -0.5"),
-        ({"propensity": [[0.5, 0.5], [0.5, 0.1]]}, "decision 2: probabilities must add to 1, got 0.6"),
+        ({"propensity": [[0.5, 0.5], [0.5, 0.1]]}, "decision 2: probabilities must sum to 1, got 0.6"),
         ({"propensity": [[0.5, 0.5], [np.nan, np.nan]]}, "decision 2: propensity is NaN"),
         ({"reward": [1.0, np.inf]}, "decision 2: reward must be finite, .*, got inf"),
         ({"reward": [1.0]}, r"reward must have shape \(2,\)"),

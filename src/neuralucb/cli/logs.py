@@ -33,35 +33,35 @@ SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out what cannot
 @logs_app.command("convert")
 def convert_log(
     source: Source,
-    target: Annotated[Path, typer.Argument(help="The same log in the format of this ending.")],
+    target: Annotated[Path, typer.Argument(help="The file to write; its extension tells the format.")],
     skip_bad: SkipBad = False,
 ) -> None:
-    """The same log in another format; of any size."""
+    """Convert a log to another format; memory does not grow with the log, except for .npz."""
     from neuralucb.logs import Skipped, convert
 
     skipped = Skipped() if skip_bad else None
     try:
         count = convert(source, target, skipped)
     finally:
-        _tell_skipped(skipped, source)  # also where nothing was left to write
+        _tell_skipped(skipped, source)  # also when no decision was usable
     out.print(f"{count} decisions written to {target}", soft_wrap=True)
 
 
 @logs_app.command("check")
 def check(log: Source) -> None:
-    """What is wrong with a log, line by line; exit code 1 if anything is."""
+    """List what is wrong with a log, line by line; exit code 1 if anything is."""
     from neuralucb.logs import check_log
 
     found = check_log(log)
     shared, own = found.features
     lines = [
         f"{found.decisions} decisions can be used, {found.rewards} of them with a reward",
-        f"up to {found.arms} arms; {shared} features that arms share, {own} of each arm's own",
-        f"smallest propensity {found.lowest:.3g}" if found.lowest == found.lowest else "no propensity at all",
+        f"up to {found.arms} arms; {shared} shared features, {own} features per arm",
+        f"smallest propensity {found.lowest:.3g}" if found.lowest == found.lowest else "no propensities",
     ]
     if found.deterministic:
         lines.append(
-            f"{found.deterministic} decisions were deterministic: they can be learned from, but not evaluated with"
+            f"{found.deterministic} decisions were deterministic: policies can learn from them, but not be evaluated on them"
         )
     out.print("\n".join(lines), soft_wrap=True)
     for line, reason in found.first:
@@ -73,7 +73,7 @@ def check(log: Source) -> None:
         for reason, times in sorted(found.problems.items(), key=lambda item: -item[1]):
             err.print(f"{times} × {reason}", soft_wrap=True)
         raise typer.Exit(1)
-    out.print("nothing is wrong with it")
+    out.print("no problems found")
 
 
 def evaluate(

@@ -1,4 +1,4 @@
-"""Logs of decisions, in and out: Parquet, Vowpal Wabbit's dsjson, Open Bandit Pipeline and Dataset."""
+"""Logs of decisions, read and written: Parquet, Vowpal Wabbit's dsjson, Open Bandit Pipeline and Dataset."""
 
 from neuralucb.logs.check import Findings, check_log
 from neuralucb.logs.chunk import Bad, Chunk, Dense, Names, dense

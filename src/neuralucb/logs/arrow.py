@@ -19,7 +19,7 @@ WRITER_OPTIONS: dict[str, Any] = {
 
 
 class _Marks:
-    """Rows that cannot be used, each reported once."""
+    """Marks rows that cannot be used, and reports each of them once."""
 
     def __init__(self, line: np.ndarray, bad: Bad) -> None:
         self.line, self.bad = line, bad
@@ -32,22 +32,22 @@ class _Marks:
 
 
 def chunk_of(batch: Any, names: Names, line: np.ndarray, bad: Bad) -> Chunk:
-    """The decisions of a batch of rows, which stand at these lines [n]; a row that cannot be used goes to `bad`."""
+    """The decisions of a batch of rows with these line numbers [n]; a row that cannot be used goes to `bad`."""
     mark = _Marks(line, bad)
     seen = ~_null(batch, "reward")
     reward, propensity = _numbers(batch, "reward"), _numbers(batch, "propensity").astype(np.float64)
     mark(_null(batch, "arm"), lambda row: "a reward without a decision" if seen[row] else "arm is missing")
     mark(_null(batch, "arms"), lambda row: "arms is missing")
-    mark(np.isnan(reward) & seen, lambda row: "reward is NaN; one that was not seen is null")
-    sure = _null(batch, "propensity")
-    mark(np.isnan(propensity) & ~sure, lambda row: "propensity is NaN; a deterministic choice has null there")
+    mark(np.isnan(reward) & seen, lambda row: "reward is NaN; write null where none was seen")
+    deterministic = _null(batch, "propensity")
+    mark(np.isnan(propensity) & ~deterministic, lambda row: "propensity is NaN; write null for a deterministic choice")
     n, counts = len(batch), list_lengths(batch, "arms")
     shared = _features(batch, "shared", np.ones(n, np.int64), len(names.shared), mark)
     own = _features(batch, "own", counts, len(names.own), mark)
     probabilities, expected = (_optional(batch, name, counts, mark) for name in ("probabilities", "expected"))
     counted = np.repeat(np.arange(n), counts)
     arms, odd = as_integers(list_values(batch, "arms"))
-    mark(np.isin(np.arange(n), counted[odd]), lambda row: "arms must be whole numbers, each of them")
+    mark(np.isin(np.arange(n), counted[odd]), lambda row: "arms must be whole numbers")
     arm, odd = as_integers(_numbers(batch, "arm"), _kind(batch, "arm"))
     mark(odd, lambda row: f"arm must be a whole number, got {_numbers(batch, 'arm')[row]}")
     position = _position(batch, mark) if _has(batch, "position") else None
@@ -113,7 +113,7 @@ def list_lengths(batch: Any, name: str) -> np.ndarray:
 
 
 def list_values(batch: Any, name: str) -> np.ndarray:
-    """All values of a column of lists, one after the other; null as NaN."""
+    """All values of a column of lists, concatenated; null as NaN."""
     if batch.column(name).null_count == len(batch):
         return np.zeros(0)
     return np.asarray(batch.column(name).flatten().to_numpy(zero_copy_only=False))
@@ -170,15 +170,15 @@ def _position(batch: Any, mark: _Marks) -> np.ndarray:
 
 
 def _kind(batch: Any, name: str) -> type[np.signedinteger]:
-    """The type of a column of whole numbers, so that Open Bandit Pipeline gets back what it gave."""
+    """The type of a column of integers, so that Open Bandit Pipeline gets back the type it gave."""
     return np.int32 if str(batch.schema.field(name).type) == "int32" else np.int64
 
 
 def _features(batch: Any, name: str, counts: np.ndarray, width: int, mark: _Marks) -> np.ndarray:
-    """[rows or arms, width] features; lists written before a feature had appeared are shorter, and it is 0 there."""
+    """[rows or arms, width] features; lists written before a feature appeared are shorter, and there it is 0."""
     lengths = list_lengths(batch, name)
     if width and name in batch.schema.names:
-        mark(_null(batch, name), lambda row: f"{name} is missing; an empty list says that there are no features")
+        mark(_null(batch, name), lambda row: f"{name} is missing; write an empty list for no features")
     flat = list_values(batch, name) if lengths.any() else np.zeros(0, np.float64)
     if (lengths == counts * width).all():
         return flat.reshape(-1, width) if width else np.zeros((int(counts.sum()), 0), np.float64)
@@ -201,7 +201,7 @@ def _ramp(counts: np.ndarray) -> np.ndarray:
 
 
 def _optional(batch: Any, name: str, counts: np.ndarray, mark: _Marks) -> np.ndarray | None:
-    """[arms] a list for each row, or none: NaN."""
+    """[arms] one list per row; NaN for rows without."""
     if not _has(batch, name):
         return None
     lengths = list_lengths(batch, name)

@@ -1,4 +1,4 @@
-"""A log as a policy meets it: batches of one fixed size, so that what is compiled for one serves all."""
+"""A log in batches of one fixed size, padded to K arms, so that a policy is compiled once for all of them."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -14,21 +14,21 @@ from neuralucb.policy import Slot
 __all__ = ["Batch", "batches", "contexts_of", "one_context", "shape_of"]
 
 NUMBERS = 1 << 21
-"""Features in a batch, about: 8 MB in float32, large enough to keep the cores busy."""
+"""Features per batch, about: 8 MB in float32, enough to keep the cores busy."""
 ROWS = 1 << 15
-"""Decisions in a batch, at most."""
+"""Decisions per batch, at most."""
 
 
 class Batch(NamedTuple):
-    """Decisions, padded to K arms and to the batch's size; rows that are not `valid`, at the end, are room."""
+    """Decisions padded to K arms and to the batch's size; rows at the end that are not `valid` are padding."""
 
     line: np.ndarray
     shared: np.ndarray
     """[n, d] float32"""
     own: np.ndarray
-    """[n, K, d] float32; without features where arms have none of their own"""
+    """[n, K, d] float32; d is 0 where all features are shared"""
     available: np.ndarray
-    """[n, K]; all in rows that are room"""
+    """[n, K] bool; all True in rows of padding"""
     arm: np.ndarray
     reward: np.ndarray
     propensity: np.ndarray
@@ -37,9 +37,9 @@ class Batch(NamedTuple):
 
 
 def batches(log: Log, *, begin: int = 0, end: int | None = None) -> Iterator[Batch]:
-    """The decisions from number `begin` (from 0) to `end` (exclusive), in batches of one size; only the last has room.
+    """The decisions from number `begin` (from 0) to `end` (exclusive), in batches of one size; the last is padded.
 
-    Chunks are cut and joined: a format's chunks are as long as suits its reading.
+    Chunks are cut and joined, since every format has chunks of another length.
     """
     most = min(max(NUMBERS // max(log.arms * _width(log), 1), 128), ROWS)
     ahead = max((log.decisions if end is None else min(end, log.decisions)) - begin, 1)
@@ -59,17 +59,27 @@ def batches(log: Log, *, begin: int = 0, end: int | None = None) -> Iterator[Bat
 
 
 def shape_of(log: Log) -> dict[str, Any]:
-    """What `build` must know: `build(name, **shape_of(log))`. Arms without features of their own share a context."""
+    """What `build` must know about a log.
+
+    Args:
+        log: as `open_log` gives it.
+
+    Returns:
+        `dim` and `shared_by`: where all features are shared, the arms share one context.
+
+    Example:
+        >>> policy = build("lin-ucb", **shape_of(open_log(Path("log.parquet"))))
+    """
     return {"dim": _width(log), "shared_by": None if log.names.own else log.arms}
 
 
 def contexts_of(shared: jax.Array, own: jax.Array) -> Any:
-    """The contexts of one decision [K, …], from what its arms share [d] and have of their own [K, d]."""
+    """The contexts of one decision [K, …], from its shared features [d] and those of each arm [K, d]."""
     arms = own.shape[0]
-    everywhere = jnp.broadcast_to(shared[None, :], (arms, shared.shape[0]))
+    repeated = jnp.broadcast_to(shared[None, :], (arms, shared.shape[0]))
     if own.shape[1] == 0:
-        return Slot(everywhere, jnp.arange(arms, dtype=jnp.int32))
-    return jnp.concatenate([everywhere, own], axis=1)
+        return Slot(repeated, jnp.arange(arms, dtype=jnp.int32))
+    return jnp.concatenate([repeated, own], axis=1)
 
 
 def one_context(shared: jax.Array, own: jax.Array, arm: jax.Array) -> Any:
@@ -81,10 +91,10 @@ def _width(log: Log) -> int:
     return len(log.names.shared) + len(log.names.own) or 1
 
 
-def _whole(chunk: Chunk, log: Log) -> Batch:
+def _as_batch(chunk: Chunk, log: Log) -> Batch:
     shared, own, available = dense(chunk, log.names, arms=log.arms)
     if not (shared.shape[1] or own.shape[2]):
-        shared = np.ones((len(chunk.line), 1), np.float32)  # nothing is known: every decision looks alike
+        shared = np.ones((len(chunk.line), 1), np.float32)  # no features: every decision has the same context
     reward = chunk.reward.astype(np.float64)
     arm = chunk.arm.astype(np.int32, copy=False)  # one type, one compilation
     columns = (arm, reward, chunk.propensity, chunk.weight, np.ones(len(chunk.line), dtype=bool))
@@ -92,7 +102,7 @@ def _whole(chunk: Chunk, log: Log) -> Batch:
 
 
 def _parts(log: Log, begin: int, end: int | None) -> Iterator[Batch]:
-    """The chunks, without what is before `begin` or from `end` on."""
+    """The chunks as batches, without decisions before `begin` or from `end` on."""
     seen = 0
     for chunk in log.chunks():
         first, last = max(begin - seen, 0), len(chunk.line) if end is None else min(end - seen, len(chunk.line))
@@ -100,7 +110,7 @@ def _parts(log: Log, begin: int, end: int | None) -> Iterator[Batch]:
             return
         seen += len(chunk.line)
         if last > first:
-            yield Batch(*(column[first:last] for column in _whole(chunk, log)))
+            yield Batch(*(column[first:last] for column in _as_batch(chunk, log)))
 
 
 def _joined(parts: list[Batch]) -> Batch:
@@ -108,10 +118,10 @@ def _joined(parts: list[Batch]) -> Batch:
 
 
 def _padded(batch: Batch, size: int) -> Batch:
-    room = size - len(batch.line)
-    if not room:
+    missing = size - len(batch.line)
+    if not missing:
         return batch
-    padded = Batch(*(np.concatenate([part, np.zeros((room, *part.shape[1:]), part.dtype)]) for part in batch))
-    padded.available[-room:] = True
-    padded.propensity[-room:] = 1
+    padded = Batch(*(np.concatenate([part, np.zeros((missing, *part.shape[1:]), part.dtype)]) for part in batch))
+    padded.available[-missing:] = True
+    padded.propensity[-missing:] = 1
     return padded

@@ -26,41 +26,41 @@ __all__ = [
 ]
 
 Bad: TypeAlias = Callable[[int, str], None]
-"""line or row of the file, what is wrong with it; raises, or counts and goes on"""
+"""Called with the line of a decision and what is wrong with it; raises, or counts it and returns."""
 
 TOLERANCE = 1e-3
-"""How far probabilities may be from adding to 1, and from the logged one: tools round them."""
+"""How far probabilities may be from a sum of 1, and from the logged propensity: tools round them."""
 
 LARGEST = float(np.finfo(np.float32).max)
-"""Networks compute in float32."""
+"""The largest number in float32, in which networks compute."""
 
 MOST_ARMS = 1 << 16
-"""Arms in a log: larger numbers are identifiers, and a policy would make room for every number below them."""
+"""Arms per log, at most: larger numbers are identifiers, and a policy would allocate all numbers below them."""
 
 
 class Names(NamedTuple):
-    """The columns of features, by name. Names only ever join at the end, so that a column keeps its place."""
+    """The names of the columns of features. New names are only added at the end, so that a column keeps its place."""
 
     shared: tuple[str, ...]
-    """of what all arms of a decision share"""
+    """features that all arms of a decision share"""
     own: tuple[str, ...]
-    """of what each arm has of its own"""
+    """features of each arm"""
 
 
 class Chunk(NamedTuple):
-    """n consecutive decisions, with N arms among them: the arms of one decision stand together, in its order."""
+    """n consecutive decisions with N arms in total: the arms of one decision are next to each other."""
 
     names: Names
     line: np.ndarray
-    """[n] int64, where each decision stands in its file, from 1"""
+    """[n] int64, the line of each decision in its file, from 1"""
     id: np.ndarray
     """[n] str or None"""
     time: np.ndarray
-    """[n] datetime64[us] in UTC, NaT where not known"""
+    """[n] datetime64[us] in UTC; NaT where it is not known"""
     counts: np.ndarray
     """[n] int64, the number of arms that were available"""
     arms: np.ndarray
-    """[N] int32, which arms these were, from 0"""
+    """[N] int32, the arms that were available, from 0"""
     shared: np.ndarray
     """[n, features] float32 or float64"""
     own: np.ndarray
@@ -68,17 +68,17 @@ class Chunk(NamedTuple):
     arm: np.ndarray
     """[n] int32 or int64, the arm chosen"""
     reward: np.ndarray
-    """[n] float64 or int64; NaN where none was seen"""
+    """[n] float64 or int64; NaN where no reward was seen"""
     propensity: np.ndarray
     """[n] float64, of the arm chosen; NaN where the choice was deterministic"""
     weight: np.ndarray
-    """[n] float64, decisions that each stands for: above 1 where a log was thinned"""
+    """[n] float64, how many decisions each stands for: above 1 where a log was subsampled"""
     probabilities: np.ndarray | None = None
-    """[N] float64, of every arm; NaN for decisions without"""
+    """[N] float64, of every arm; NaN for decisions that do not have them"""
     position: np.ndarray | None = None
     """[n] int64, the place on a page; only the Open Bandit formats have it"""
     expected: np.ndarray | None = None
-    """[N] float64, expected rewards; only synthetic data have them"""
+    """[N] float64, expected rewards; only synthetic data has them"""
 
 
 class Summary(NamedTuple):
@@ -92,7 +92,7 @@ class Summary(NamedTuple):
 
 
 class Dense(NamedTuple):
-    """The same decisions, padded to K arms: what a policy is asked with. Arm k is in place k."""
+    """Decisions padded to K arms, as a policy takes them; arm k is at index k."""
 
     shared: np.ndarray
     """[n, features] float32"""
@@ -103,7 +103,7 @@ class Dense(NamedTuple):
 
 
 def clean(chunk: Chunk, bad: Bad) -> Chunk:
-    """The decisions that can be used; each other one goes to `bad` with its line and the first reason."""
+    """The usable decisions; every other one goes to `bad` with its line and the first reason."""
     keep = np.ones(len(chunk.line), dtype=bool)
     for wrong, reason in faults(chunk):
         for row in np.flatnonzero(wrong & keep):
@@ -113,10 +113,10 @@ def clean(chunk: Chunk, bad: Bad) -> Chunk:
 
 
 def faults(chunk: Chunk) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
-    """What no format may hold: [n] which decisions, and the reason for one of them."""
+    """What no log may hold: which decisions [n], and a function that gives the reason for one of them."""
     _, owner = spans(chunk)
     count = len(chunk.counts)
-    yield chunk.counts < 1, lambda row: "there is no arm to choose from"
+    yield chunk.counts < 1, lambda row: "no arm was available"
     outside = (chunk.arms < 0) | (chunk.arms >= MOST_ARMS)
     yield _any(owner, outside, count), lambda row: f"an arm is not in 0 to {MOST_ARMS - 1}; number arms from 0"
     yield _repeated(chunk, owner), lambda row: "an arm is listed twice"
@@ -130,7 +130,7 @@ def faults(chunk: Chunk) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
     reward = chunk.reward.astype(np.float64, copy=False)
     yield (
         ~(np.abs(reward) <= LARGEST) & ~np.isnan(reward),
-        lambda row: f"reward must be finite, and at most {LARGEST:.2g} in size, got {chunk.reward[row]}",
+        lambda row: f"reward must be finite, and at most {LARGEST:.2g} in magnitude, got {chunk.reward[row]}",
     )
     yield (
         ~(np.isfinite(chunk.weight) & (chunk.weight > 0)),
@@ -141,7 +141,7 @@ def faults(chunk: Chunk) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
             wrong = ~np.asarray(np.isfinite(values.astype(np.float32, copy=False)).all(axis=1))
         yield (
             wrong if who is None else _any(who, wrong, count),
-            lambda row: f"a feature is NaN or infinite, or above {LARGEST:.2g} in size",
+            lambda row: f"a feature is NaN or infinite, or above {LARGEST:.2g} in magnitude",
         )
     for each, name in ((chunk.probabilities, "probabilities"), (chunk.expected, "expected rewards")):
         if each is not None:
@@ -152,13 +152,29 @@ def faults(chunk: Chunk) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
 
 
 def dense(chunk: Chunk, names: Names, *, arms: int) -> Dense:
-    """The decisions with `arms` places for arms, and features in the columns of `names`."""
+    """Pad decisions to K arms, with features in the columns of `names`.
+
+    Args:
+        chunk: the decisions; features that it does not have yet are 0.
+        names: all features of the log, `log.names`.
+        arms: K, `log.arms`.
+
+    Returns:
+        Features and availability of all K arms.
+
+    Raises:
+        InputError: an arm is K or higher.
+
+    Example:
+        >>> for chunk in log.chunks():
+        ...     shared, own, available = dense(chunk, log.names, arms=log.arms)
+    """
     n = len(chunk.counts)
     _, owner = spans(chunk)
     beyond = np.flatnonzero(chunk.arms >= arms)
     if beyond.size:
         line, arm = chunk.line[owner[beyond[0]]], chunk.arms[beyond[0]]
-        raise InputError(f"decision {line} has arm {arm}, but the log says it has {arms} arms.")
+        raise InputError(f"decision {line} has arm {arm}, but `arms` is {arms}; it must be above the highest arm.")
     available = np.zeros((n, arms), dtype=bool)
     available[owner, chunk.arms] = True
     shared = np.zeros((n, len(names.shared)), np.float32)
@@ -173,7 +189,7 @@ def dense(chunk: Chunk, names: Names, *, arms: int) -> Dense:
 
 
 def take(chunk: Chunk, keep: np.ndarray) -> Chunk:
-    """The decisions marked, the others left out."""
+    """Only the decisions marked in `keep` [n]."""
     if keep.all():
         return chunk
     of_arm = np.repeat(keep, chunk.counts)
@@ -187,13 +203,13 @@ def take(chunk: Chunk, keep: np.ndarray) -> Chunk:
 
 
 def spans(chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
-    """Where each decision's arms begin [n], and whose each arm is [N]."""
+    """Where the arms of each decision begin [n], and the decision of each arm [N]."""
     begins = np.cumsum(chunk.counts) - chunk.counts
     return begins, np.repeat(np.arange(len(chunk.counts)), chunk.counts)
 
 
 def as_integers(values: np.ndarray, dtype: type[np.signedinteger] = np.int32) -> tuple[np.ndarray, np.ndarray]:
-    """The values as whole numbers of a type, and which it cannot hold (fractions, NaN, too large): these become 0."""
+    """The values as integers of a type, and which it cannot hold (fractions, NaN, too large): these become 0."""
     limits = np.iinfo(dtype)
     if values.dtype.kind in "iu":
         wrong = (values < limits.min) | (values > limits.max)
@@ -204,7 +220,7 @@ def as_integers(values: np.ndarray, dtype: type[np.signedinteger] = np.int32) ->
 
 
 def unnamed(shared: int, own: int) -> Names:
-    """Names for so many features that have none: their places in one list."""
+    """Names for features that have none: shared[0], shared[1], …, own[0], …"""
     return Names(*(tuple(f"{kind}[{n}]" for n in range(count)) for kind, count in (("shared", shared), ("own", own))))
 
 
@@ -214,7 +230,7 @@ def blank_times(count: int) -> np.ndarray:
 
 
 def _some_are_nan(name: str, row: int) -> str:
-    return f"some {name} are NaN; give all of a decision, or none"
+    return f"some {name} are NaN; give all of a decision's, or none"
 
 
 def _probability_faults(chunk: Chunk, owner: np.ndarray) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
@@ -223,7 +239,7 @@ def _probability_faults(chunk: Chunk, owner: np.ndarray) -> Iterator[tuple[np.nd
     given = ~_any(owner, np.isnan(p), count)
     yield _any(owner, (p < 0) | (p > 1), count), lambda row: "a probability is below 0 or above 1"
     sums = np.bincount(owner, p, minlength=count)
-    yield given & ~(np.abs(sums - 1) <= TOLERANCE), lambda row: f"probabilities must add to 1, got {sums[row]:g}"
+    yield given & ~(np.abs(sums - 1) <= TOLERANCE), lambda row: f"probabilities must sum to 1, got {sums[row]:g}"
     mine = chunk.arms == chunk.arm[owner]
     of_chosen = np.full(count, np.nan)
     of_chosen[owner[mine]] = p[mine]

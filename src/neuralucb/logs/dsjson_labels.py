@@ -49,7 +49,7 @@ class Ranking(NamedTuple):
     """`a` of every event."""
 
     place: np.ndarray
-    """[N] where each action that is ranked stands among the actions of all events"""
+    """[N] the index of each ranked action among the actions of all events"""
     first: np.ndarray
     """[n] the action ranked first, from 1"""
     wrong: np.ndarray
@@ -65,7 +65,7 @@ def labels_of(columns: Columns) -> Labels:
 
 
 def ranking_of(ranks: np.ndarray, counts: np.ndarray) -> Ranking:
-    """`a` of all events, one after the other [N], with its number of actions for each event [n]."""
+    """The ranking from `a` of all events, concatenated [N], and the number of actions per event [n]."""
     begins, owner = np.cumsum(counts) - counts, np.repeat(np.arange(len(counts)), counts)
     wrong = np.zeros(len(counts), dtype=bool)
     wrong[owner[(ranks < 1) | (ranks > counts[owner])]] = True
@@ -76,7 +76,7 @@ def ranking_of(ranks: np.ndarray, counts: np.ndarray) -> Ranking:
 
 
 def problems_of(columns: Columns, labels: Labels, ranking: Ranking) -> list[tuple[np.ndarray, str]]:
-    """What is wrong with which events [n]; of several problems the first is the one to report."""
+    """What can be wrong, and which events [n] have it; the first of an event's problems is the one to report."""
     action, dropped = labels.action, labels.dropped
     return [
         (ranking.wrong, "a must rank every action of c once, from 1"),
@@ -102,7 +102,7 @@ def _given(values: Sequence[Any]) -> np.ndarray:
 
 
 def _numbers(values: Sequence[Any]) -> np.ndarray:
-    """Numbers; whatever is none, true and false included, is NaN."""
+    """The values as numbers; anything else, true and false included, is NaN."""
     try:
         return np.asarray(array("d", values)) if bool not in set(map(type, values)) else _one_by_one(values)
     except (TypeError, OverflowError):
@@ -114,7 +114,7 @@ def _one_by_one(values: Sequence[Any]) -> np.ndarray:
 
 
 def _times(values: Sequence[Any]) -> np.ndarray:
-    """Times in UTC to the microsecond; .NET writes seven digits. What is no time is NaT."""
+    """Times in UTC to the microsecond; .NET writes seven digits. Anything else is NaT."""
     if all(value is None for value in values):
         return blank_times(len(values))
     if all(type(value) is str and PLAIN_TIME(value) for value in values):

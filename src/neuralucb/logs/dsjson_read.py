@@ -62,13 +62,13 @@ class Events:
         return len(self.events) * len(self.shared.columns) + len(self.ranks) * len(self.own.columns)
 
     def add(self, line: int, event: Any) -> None:
-        """One event, or nothing of it: then raises EventError with the reason. One with _skipLearn is left out."""
+        """Add one event, or raise EventError with the reason and add nothing of it. One with _skipLearn is skipped."""
         mark = self._mark()
         try:
             if event.get("_skipLearn") is not True:
                 self.append(line, event)
                 if self._mark()[-1] != mark[-1]:
-                    _check_alone(line, event)  # what cannot be used must not decide what columns there are
+                    _check_alone(line, event)  # an event that cannot be used must not add columns
             return
         except KeyError as missing:
             reason = _without(event, str(missing.args[0]))
@@ -82,7 +82,7 @@ class Events:
         raise EventError(reason)
 
     def append(self, line: int, event: dict[str, Any]) -> None:
-        """One event, unguarded: where it raises, part of it may have been added."""
+        """Add one event without a guard: if it raises, part of the event may have been added."""
         context, ranking, given = event["c"], event["a"], event.get("p")
         actions = context["_multi"]
         count = len(actions)
@@ -92,7 +92,7 @@ class Events:
                 + ("" if given is None else f", p has {len(given)} probabilities")
             )
         if not count:
-            raise EventError("there is no arm to choose from")
+            raise EventError("no arm was available")
         cost, probability, chosen = _label(event)
         self.ranks.extend(ranking)
         if given is not None:
@@ -101,7 +101,7 @@ class Events:
         numbered = numbers is not None
         if self.numbered not in (None, numbered):
             raise EventError(
-                "it mixes with lines before it: there actions are "
+                "it does not fit the lines before it: their actions are "
                 + ("not only numbered" if numbered else f'only numbered, as {{"{ARM}":{{"0":1}}}}')
                 + "; write two logs"
             )
@@ -114,11 +114,11 @@ class Events:
         self.numbered = numbered
         probability = given[0] if probability is None and given is not None else probability
         chosen = ranking[0] if chosen is None else chosen
-        drop, one, time = event.get("pdrop", 0.0), event.get("EventId"), event.get("Timestamp")
-        self.events.append((line, one, time, cost, probability, chosen, drop, count, given is not None))
+        drop, event_id, time = event.get("pdrop", 0.0), event.get("EventId"), event.get("Timestamp")
+        self.events.append((line, event_id, time, cost, probability, chosen, drop, count, given is not None))
 
     def add_alike(self, before: int, events: list[dict[str, Any]]) -> bool:
-        """Events that all have the usual keys and the features of the last one, at once; or none, and False."""
+        """Add events at once, if all have VW's keys and the features of the last one; returns whether it did."""
         mark = self._mark()
         try:
             if self._add_alike(before, events):
@@ -133,13 +133,13 @@ class Events:
         actions = list(map(itemgetter("_multi"), contexts))
         counts = list(map(len, actions))
         together = list(chain.from_iterable(actions))
-        costs, chances, chosen, indices = zip(*map(itemgetter(*LABEL), events), strict=True)
+        costs, probabilities, chosen, indices = zip(*map(itemgetter(*LABEL), events), strict=True)
         if (
             list(map(len, rankings)) != counts
             or list(map(len, given)) != counts
             or not all(counts)
             or None in costs
-            or None in chances
+            or None in probabilities
             or [index + 1 for index in indices] != list(chosen)
             or any("_skipLearn" in event for event in events)
             or not self.shared.add_alike(contexts, reserved=1)
@@ -151,7 +151,9 @@ class Events:
         ids, times = ([event.get(key) for event in events] for key in ("EventId", "Timestamp"))
         drops = [event.get("pdrop", 0.0) for event in events]
         lines = range(before + 1, before + 1 + len(events))
-        self.events.extend(zip(lines, ids, times, costs, chances, chosen, drops, counts, repeat(True), strict=False))
+        self.events.extend(
+            zip(lines, ids, times, costs, probabilities, chosen, drops, counts, repeat(True), strict=False)
+        )
         return True
 
     def _number_alike(self, actions: list[dict[str, Any]]) -> bool:
@@ -165,7 +167,7 @@ class Events:
         return rows, self.shared.mark(), self.own.mark(), shape
 
     def _rollback(self, mark: tuple[Any, ...]) -> None:
-        """The state at the mark again: no half of an event stays."""
+        """Return to the state at the mark, so that no part of an event stays."""
         (ranks, probabilities, numbers, events), shared, own, (self.numbered, *_) = mark
         del self.ranks[ranks:]
         del self.probabilities[probabilities:]
@@ -175,7 +177,7 @@ class Events:
         self.own.rollback(own)
 
     def chunk(self, bad: Bad) -> Chunk:
-        """The events in columns; those that cannot be used go to `bad`. No event stays, columns of features do."""
+        """The events in columns, and a new start; events that cannot be used go to `bad`, features keep their columns."""
         columns = Columns(*zip(*self.events, strict=True))
         counts = np.asarray(columns.actions, np.int64)
         begins = np.cumsum(counts) - counts
@@ -221,7 +223,7 @@ class Events:
 
 
 def read_dsjson(path: Path, bad: Bad) -> Iterator[Chunk]:
-    """The decisions of a file, as its features are found; events with _skipLearn are left out, as VW does."""
+    """The decisions of a file, with the features found so far; events with _skipLearn are skipped, as VW does."""
     loads, batch, before = _parser(path), Events(), 0
     for lines in _groups(path):
         _add(batch, loads, before, lines, bad)
@@ -243,7 +245,7 @@ def _groups(path: Path) -> Iterator[list[bytes]]:
 
 
 def _add(batch: Events, loads: Any, before: int, lines: list[bytes], bad: Bad) -> None:
-    """All lines at once, if they are as regular as nearly every log; otherwise each for itself."""
+    """Add all lines at once if they are alike, as in nearly every log; otherwise one by one."""
     try:
         events = list(map(loads, lines))
     except ValueError:
@@ -259,8 +261,8 @@ def _add(batch: Events, loads: Any, before: int, lines: list[bytes], bad: Bad) -
         except EventError as problem:
             bad(number, str(problem))
         except ValueError as problem:
-            torn = not line.endswith(b"\n")
-            bad(number, "the last line is torn" if torn else f"not JSON ({problem})")
+            incomplete = not line.endswith(b"\n")
+            bad(number, "the last line is incomplete" if incomplete else f"not JSON ({problem})")
 
 
 def _parser(path: Path) -> Any:
@@ -317,7 +319,7 @@ def _shape(event: Any) -> str:
 
 
 def _arms_of(actions: list[dict[str, Any]]) -> list[int] | None:
-    """The arms, if each action is only numbered; None if one is not. Keys that begin with _ say nothing, as in VW."""
+    """The arms, if all actions are only numbered, else None. Keys that begin with _ are ignored, as in VW."""
     texts = []
     for action in actions:
         inner = action.get(ARM)
@@ -336,7 +338,7 @@ def _arms_of(actions: list[dict[str, Any]]) -> list[int] | None:
 
 
 def _arms_alike(actions: list[dict[str, Any]]) -> list[int] | None:
-    """The same for many actions at once, if there is nothing else in any of them."""
+    """The same for many actions at once, or None if any of them has anything else."""
     inner = [action[ARM] for action in actions]
     texts = list(chain.from_iterable(inner))
     joined = "".join(texts)

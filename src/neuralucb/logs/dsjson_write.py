@@ -1,4 +1,4 @@
-"""Vowpal Wabbit's dsjson, written: labels first, since VW loses those that stand after the context."""
+"""Vowpal Wabbit's dsjson, written: labels first, since VW ignores those that come after the context."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
@@ -14,11 +14,11 @@ from neuralucb.runtime.errors import InputError
 __all__ = ["write_dsjson"]
 
 PLACE = "\0"
-"""Where numbers go in a template: no JSON has this character in it, since within words it is escaped."""
+"""Where numbers go in a template: JSON never contains this character, since strings escape it."""
 
 
 def write_dsjson(path: Path, chunks: Iterable[Chunk]) -> int:
-    """Write the decisions; returns how many. A deterministic one is refused: dsjson has no word for it."""
+    """Write the decisions; returns how many. A deterministic one is refused, since dsjson cannot express it."""
     written = 0
     with path.open("wb") as file:
         for chunk in chunks:
@@ -37,18 +37,18 @@ def _refuse_deterministic(chunk: Chunk) -> None:
     none = np.flatnonzero(np.isnan(chunk.propensity))
     if none.size:
         raise InputError(
-            f"decision {chunk.line[none[0]]} was deterministic, and dsjson has no word for that: a probability of 1 "
+            f"decision {chunk.line[none[0]]} was deterministic, and dsjson cannot express that: a probability of 1 "
             "would make every later estimate wrong. Log with a floor of exploration, or keep the log as Parquet."
         )
 
 
 def _refuse_weights(chunk: Chunk) -> None:
-    """dsjson says in `pdrop` what share of decisions was dropped: a weight of 1/(1 - pdrop), which is at least 1."""
+    """dsjson has `pdrop`, the share of decisions that was dropped: a weight of 1/(1 - pdrop), which is at least 1."""
     odd = np.flatnonzero((chunk.weight < 1) | (1 - 1 / chunk.weight >= 1))
     if odd.size:
         raise InputError(
-            f"decision {chunk.line[odd[0]]} has weight {chunk.weight[odd[0]]:g}, and dsjson can only say weights from "
-            "1 to 1e15, as pdrop. Divide all weights by the smallest, or keep the log as Parquet."
+            f"decision {chunk.line[odd[0]]} has weight {chunk.weight[odd[0]]:g}, and dsjson can only express weights "
+            "from 1 to 1e15, as pdrop. Divide all weights by the smallest, or keep the log as Parquet."
         )
 
 
@@ -67,14 +67,14 @@ def _lines(chunk: Chunk, count: int) -> Iterator[str]:
     dropped = (1 - 1 / chunk.weight).tolist()
     drop = [f',"pdrop":{share!r}' if share else "" for share in dropped]
     context = _contexts(chunk, arms, count)
-    for begin, time, one, ranks, inside, p_of, dropped in zip(
+    for begin, time, event_id, ranks, inside, p, dropped in zip(
         label, when, ids, ranking, context, ranked, drop, strict=True
     ):
-        yield f'{{{begin}{time}"Version":"1","EventId":{one},"a":[{ranks}],"c":{inside}{p_of}{dropped}}}\n'
+        yield f'{{{begin}{time}"Version":"1","EventId":{event_id},"a":[{ranks}],"c":{inside}{p}{dropped}}}\n'
 
 
 def _labels(chunk: Chunk, chosen: np.ndarray, ranked: list[str]) -> list[str]:
-    """What VW learns from. Without a reward, the probability alone, unless `p` has it: VW learns nothing then."""
+    """What VW learns from. Without a reward only the probability is written, and only if `p` does not have it."""
     costs = [f'"_label_cost":{c},' if c else "" for c in _rows((0.0 - chunk.reward)[:, None], missing="")]
     return [
         f'{cost}"_label_probability":{p},"_label_Action":{place + 1},"_labelIndex":{place},'
@@ -96,8 +96,8 @@ def _times(time: np.ndarray) -> list[str]:
 def _ids(chunk: Chunk) -> list[str]:
     from orjson import dumps
 
-    named = (one if one is not None else str(line) for one, line in zip(chunk.id, chunk.line.tolist(), strict=True))
-    return [dumps(one).decode() for one in named]
+    ids = (str(line) if given is None else given for given, line in zip(chunk.id, chunk.line.tolist(), strict=True))
+    return [dumps(each).decode() for each in ids]
 
 
 def _contexts(chunk: Chunk, arms: np.ndarray, count: int) -> Iterator[str]:
@@ -108,12 +108,12 @@ def _contexts(chunk: Chunk, arms: np.ndarray, count: int) -> Iterator[str]:
         return
     before = _template(names.shared)[:-1] + ("," if names.shared else "") + '"_multi":['
     if names.own:
-        whole = before + ",".join([_template(names.own)] * count) + "]}"
+        template = before + ",".join([_template(names.own)] * count) + "]}"
         actions = _cells(names.own, chunk.own, count)
     else:
-        whole = before + PLACE + "]}"
+        template = before + PLACE + "]}"
         actions = ([",".join([f'{{"{ARM}":{{"{arm}":1}}}}' for arm in row])] for row in arms.tolist())
-    texts = whole.split(PLACE)
+    texts = template.split(PLACE)
     parts = [""] * (2 * len(texts) - 1)
     parts[::2] = texts
     for row, action in zip(_cells(names.shared, chunk.shared, 1), actions, strict=True):
@@ -133,13 +133,13 @@ def _cells(names: tuple[str, ...], values: np.ndarray, count: int) -> Iterator[l
 
 
 def _list_of(names: tuple[str, ...]) -> str | None:
-    """The list of which these are the numbers: `own` for own[0], own[1], …; None if they are not just that."""
+    """The name of the list, if these are its numbers and nothing else: `own` for own[0], own[1], …"""
     name = names[0].removesuffix("[0]") if names else ""
     return name if name and "/" not in name and names == tuple(f"{name}[{n}]" for n in range(len(names))) else None
 
 
 def _by_namespace(names: tuple[str, ...]) -> list[int]:
-    """The columns in an order in which the features of a namespace stand together."""
+    """The columns in an order that keeps the features of a namespace together."""
     spaces: dict[str, list[int]] = {}
     for column, name in enumerate(names):
         space, slash, _ = name.partition("/")
@@ -153,15 +153,15 @@ def _is_ambiguous(names: tuple[str, ...]) -> bool:
 
 
 def _template(names: tuple[str, ...]) -> str:
-    """An object with a place for every feature, namespaces nested, {"User":{"age":PLACE}}; or one for a whole list."""
+    """An object with a place for every feature, namespaces nested, {"User":{"age":PLACE}}; or one for all of a list."""
     from orjson import dumps
 
     def quoted(text: str) -> str:
         return dumps(text).decode()
 
-    whole = _list_of(names)
-    if whole is not None:
-        return f"{{{quoted(whole)}:[{PLACE}]}}"
+    listed = _list_of(names)
+    if listed is not None:
+        return f"{{{quoted(listed)}:[{PLACE}]}}"
     spaces: dict[str, list[str]] = {}
     for column in _by_namespace(names):
         space, slash, rest = names[column].partition("/")
@@ -174,7 +174,7 @@ def _template(names: tuple[str, ...]) -> str:
 
 
 def _sparse(chunk: Chunk, arms: np.ndarray, count: int) -> Iterator[str]:
-    """Where there are words: only what is not 0, and a word as a word, so that VW sees what it once wrote."""
+    """For names with words: features that are not 0, and words as words, so that VW reads what it once wrote."""
     from orjson import dumps
 
     own = chunk.own.reshape(len(arms), count, -1)

@@ -1,4 +1,4 @@
-"""Logs by the ending of their file's name: read, write, convert."""
+"""Logs by file extension: open, read, write, convert."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -22,9 +22,9 @@ class _Format(NamedTuple):
     read: Callable[[Path, Bad], Iterator[Chunk]]
     write: Callable[[Path, Iterable[Chunk]], int]
     unit: str
-    """what its lines are called"""
+    """what one of its decisions is called in messages"""
     is_text: bool = False
-    """whether reading is mostly parsing, which is worth doing once"""
+    """whether reading is mostly parsing, so that it pays to parse once"""
 
 
 PARQUET = _Format(read_parquet, write_parquet, "row")
@@ -40,21 +40,21 @@ FORMATS = {
 
 
 class Log(NamedTuple):
-    """A log that can be read again and again, in chunks of bounded size."""
+    """A log that can be read any number of times, in chunks of bounded size."""
 
     path: Path
     names: Names
-    """all features it has"""
+    """of all its features"""
     arms: int
     """K, one more than the highest arm"""
     decisions: int
     """how many, at most: those that cannot be used are only found by reading"""
     chunks: Callable[[], Iterator[Chunk]]
-    """a fresh pass over the decisions"""
+    """starts a new pass over the decisions"""
 
 
 class Skipped:
-    """A `bad` that counts and goes on, and keeps the first few reasons."""
+    """A `bad` that skips and counts unusable decisions, and keeps the first few reasons."""
 
     MOST = 20
 
@@ -63,14 +63,14 @@ class Skipped:
         self.first: list[tuple[int, str]] = []
 
     def __call__(self, line: int, reason: str) -> None:
-        """One more."""
+        """Count one more."""
         self.count += 1
         if len(self.first) < self.MOST:
             self.first.append((line, reason))
 
 
 class _Once:
-    """A `bad` that is told of every line once, however many passes are made and however far they go."""
+    """A `bad` that passes every line on once, however many passes there are and wherever they stop."""
 
     def __init__(self, bad: Bad) -> None:
         self.bad = bad
@@ -82,14 +82,33 @@ class _Once:
             self.bad(line, reason)
 
     def finish_chunk(self) -> None:
-        """Lines come in any order within a chunk, but never after those of a later one."""
+        """Remember the lines reported so far: a later chunk has only later lines, though in any order."""
         self.told = self.highest
 
 
 def open_log(path: Path, bad: Bad | None = None) -> Log:
-    """The log, with all that must be known before its first chunk. Formats that do not say are read through once.
+    """Open a log: its features, arms and number of decisions, and its chunks any number of times.
 
-    Text is parsed only then: later passes read a temporary file, which is gone when the log is no longer used.
+    Parquet has these numbers in its metadata; other formats are read through once. Text (dsjson, CSV) is parsed only
+    in that pass: later passes read a temporary file, whose space is freed when the log is no longer used.
+
+    Args:
+        path: the log; its extension tells the format: .parquet, .dsjson (or .json, .jsonl), .npz, .csv.
+        bad: called once with the line of each unusable decision and the reason, such as `Skipped()`; by default such a
+            decision raises.
+
+    Returns:
+        The log.
+
+    Raises:
+        InputError: the file cannot be read or is not a log, it has no usable decision, or a decision is unusable and
+            `bad` is None. For Parquet the last may also happen while reading chunks.
+
+    Example:
+        >>> skipped = Skipped()
+        >>> log = open_log(Path("log.dsjson"), skipped)
+        >>> log.arms, log.decisions, skipped.count
+        (4, 100, 0)
     """
     form = _format(path)
     once = None if bad is None else _Once(bad)
@@ -108,29 +127,74 @@ def open_log(path: Path, bad: Bad | None = None) -> Log:
 
 
 def read_chunks(path: Path, bad: Bad | None = None) -> Iterator[Chunk]:
-    """One pass over a log, features as they are found; a decision that cannot be used raises, or goes to `bad`."""
+    """One pass over a log, without opening it first: a chunk has the features found so far.
+
+    Args:
+        path: the log; its extension tells the format.
+        bad: called with the line of each unusable decision and the reason; by default such a decision raises.
+
+    Returns:
+        An iterator over chunks; an empty one is possible.
+
+    Raises:
+        InputError: the extension is not known; and while iterating, the file cannot be read or is not a log, or a
+            decision is unusable and `bad` is None.
+
+    Example:
+        >>> sum(len(chunk.line) for chunk in read_chunks(Path("log.dsjson")))
+        100
+    """
     form = _format(path)
     return form.read(path, bad or _refuse(path, form.unit))
 
 
 def write_log(path: Path, chunks: Iterable[Chunk]) -> int:
-    """Write the decisions, whole or not at all, in the format of the file's ending; returns how many.
+    """Write decisions to a log, all of them or none. Each is checked as it would be when it is read.
 
-    What could not be read back is refused: each decision is checked as the readers do.
+    Args:
+        path: the file to write or replace; its extension tells the format.
+        chunks: the decisions, as `recorded` or another log gives them.
+
+    Returns:
+        How many decisions were written.
+
+    Raises:
+        InputError: there is no decision, one that no log or not this format can hold, or the file cannot be written.
+
+    Example:
+        >>> write_log(Path("log.parquet"), [recorded(contexts, arms, rewards, propensities)])
+        200
     """
 
     def refuse(line: int, reason: str) -> None:
         raise InputError(f"decision {line} cannot be written to {path}: {reason}.")
 
     checked = (clean(chunk, refuse) for chunk in chunks)
-    return _write(path, _some(checked, f"there is no decision to write to {path}."))
+    return _write(path, _some(checked, f"no decision to write to {path}."))
 
 
 def convert(source: Path, target: Path, bad: Bad | None = None) -> int:
-    """The log in another format; returns how many decisions. Memory does not grow with the log, but for .npz."""
+    """Convert a log to another format. Memory does not grow with the log, except for .npz.
+
+    Args:
+        source: the log to read.
+        target: the file to write or replace; its extension tells the format.
+        bad: called with the line of each unusable decision and the reason; by default such a decision raises.
+
+    Returns:
+        How many decisions were written.
+
+    Raises:
+        InputError: a file cannot be read or written, a decision is unusable and `bad` is None, none is usable, or the
+            target's format cannot hold one.
+
+    Example:
+        >>> convert(Path("log.dsjson"), Path("log.parquet"))
+        100
+    """
     _format(target)
     if source.resolve() == target.resolve():
-        raise InputError(f"{source} cannot be converted into itself; name another file.")
+        raise InputError(f"{source} cannot be converted to itself; name another file.")
     return _write(target, _some(read_chunks(source, bad), f"{source} has no decision that can be used."))
 
 
@@ -158,7 +222,7 @@ def _read_once(path: Path, once: _Once | None) -> Iterator[Chunk]:
 
 
 def _summarize(chunks: Iterable[Chunk]) -> Summary:
-    """What is found by reading through."""
+    """What reading through finds."""
     summary = Summary(Names((), ()), 0, 0)
     for chunk in chunks:
         arms = max(summary.arms, int(chunk.arms.max(initial=-1)) + 1)
@@ -167,24 +231,26 @@ def _summarize(chunks: Iterable[Chunk]) -> Summary:
 
 
 def _some(chunks: Iterable[Chunk], otherwise: str) -> Iterator[Chunk]:
-    """The chunks that are not empty; ValueError if there is none, since no format has a use for an empty log."""
-    any_at_all = False
+    """The chunks that are not empty; raises if all are, since no format can hold an empty log."""
+    found = False
     for chunk in chunks:
         if len(chunk.line):
-            any_at_all = True
+            found = True
             yield chunk
-    if not any_at_all:
+    if not found:
         raise InputError(otherwise)
 
 
 def _format(path: Path) -> _Format:
     if path.suffix.lower() not in FORMATS:
-        raise InputError(f"a log must end in {', '.join(FORMATS)}, got {path}; the ending says what is in it.")
+        raise InputError(f"a log must end in {', '.join(FORMATS)}, got {path}; the extension tells the format.")
     return FORMATS[path.suffix.lower()]
 
 
 def _refuse(path: Path, unit: str) -> Bad:
     def refuse(line: int, reason: str) -> None:
-        raise InputError(f"{path} {unit} {line}: {reason}; --skip-bad leaves such decisions out, and counts them.")
+        raise InputError(
+            f"{path} {unit} {line}: {reason}; --skip-bad (in Python, bad=Skipped()) skips and counts such decisions."
+        )
 
     return refuse

@@ -1,4 +1,4 @@
-"""Named features of JSON objects as columns: numbers as they are, words as one-hot, each name in a place of its own."""
+"""Named features of JSON objects as columns: numbers as they are, words as one-hot, one column per name."""
 
 from array import array
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from neuralucb.runtime.errors import InputError
 __all__ = ["Features"]
 
 MOST = 4096
-"""Columns: more are identifiers, not features, and would fill the memory."""
+"""Columns, at most: more are identifiers, not features, and would fill the memory."""
 
 
 LAYOUTS = 4096
@@ -29,10 +29,10 @@ _Key = TypeVar("_Key")
 
 
 class Features:
-    """Rows of features, as objects bring them: a namespace's numbers keep its name, `User/age`.
+    """Rows of features, one per JSON object; a number in a namespace has the name `User/age`.
 
-    A word becomes a column of its own, `User/country=de`, that is 1 where it stands; a list becomes `User/history[0]`;
-    true is 1, false and null are nothing. Objects with the same keys share a layout, which is looked up once.
+    A word becomes a column, `User/country=de`, that is 1 where the word occurs; a list becomes `User/history[0]`, …;
+    true is 1, false and null are 0. Objects with the same keys share a layout, which is looked up once.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Features:
         return tuple(self.columns)
 
     def add(self, item: dict[str, Any]) -> None:
-        """One row."""
+        """Add one row."""
         begin = len(self._values)
         keys: list[tuple[str, tuple[str, ...] | range | None]] = []
         try:
@@ -74,12 +74,12 @@ class Features:
                     self._values.append(value)
                     keys.append((key, None))
             self._used.append(self._by_keys[tuple(keys)])
-        except (KeyError, TypeError):  # not seen before, or not numbers alone
+        except (KeyError, TypeError):  # a new kind of object, or one that has more than numbers
             del self._values[begin:]
             self._add_by_form(item)
 
     def add_alike(self, items: list[dict[str, Any]], *, reserved: int) -> bool:
-        """Many rows at once, if each has the namespaces and keys of the last, and `reserved` keys beside; or none."""
+        """Add rows at once, if all have the keys of the last one and `reserved` others; returns whether it did."""
         namespaces, layout = self._last
         if namespaces is None or sum(map(len, items)) != len(items) * (len(namespaces) + reserved):
             return False
@@ -94,11 +94,11 @@ class Features:
         return True
 
     def mark(self) -> tuple[int, int, int, int]:
-        """The state now, for `rollback`."""
+        """The current state, for `rollback`."""
         return len(self._used), len(self._values), len(self.columns), len(self.layouts)
 
     def rollback(self, mark: tuple[int, int, int, int]) -> None:
-        """The state at the mark again, columns included."""
+        """Return to the state at the mark, columns included."""
         rows, values, columns, layouts = mark
         del self._used[rows:]
         del self._values[values:]
@@ -210,9 +210,9 @@ def _has_only_numbers(item: dict[str, Any]) -> bool:
 
 
 def _form(value: Any, numbers: list[float]) -> Any:
-    """All of a value but its numbers, which are put aside in the order of `_flatten`; a word counts as 1.
+    """A value without its numbers, which are collected in the order of `_flatten`; a word counts as 1.
 
-    Values of one form have the same names. A list begins with 0, so that it is not taken for an object.
+    Values of one form have the same names. A list begins with 0, which tells it from an object.
     """
     if value.__class__ is list:
         return (0, *[_form(inner, numbers) for inner in value])
@@ -262,7 +262,7 @@ def _put(name: str, value: Any, names: list[str], values: list[float]) -> None:
 
 
 def _ignored(key: str) -> bool:
-    """Whether VW reserves a key: such carry no feature, but for one."""
+    """Whether VW ignores a key; two that it does not ignore are refused."""
     if key[0:1] != "_":
         return False
     if key == "_text":

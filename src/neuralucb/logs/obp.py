@@ -1,4 +1,4 @@
-"""Open Bandit Pipeline's `bandit_feedback` dictionary, both ways, and as a file: .npz without pickles."""
+"""Open Bandit Pipeline's `bandit_feedback` dictionary, to and from chunks, and as a file: .npz without pickles."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +17,21 @@ OPTIONAL = ("position", "action_context", "pi_b", "expected_reward")
 
 
 def from_obp(feedback: Mapping[str, Any], bad: Bad | None = None) -> Iterator[Chunk]:
-    """The decisions of a dictionary, in chunks. What is wrong raises ValueError with the round, or goes to `bad`."""
+    """The decisions of Open Bandit Pipeline's dictionary, in chunks.
+
+    Args:
+        feedback: `bandit_feedback`, as `obp.dataset` makes it; keys that may be None may also be missing.
+        bad: called with the number of each unusable round, from 1, and the reason; by default such a round raises.
+
+    Returns:
+        An iterator over chunks.
+
+    Raises:
+        InputError: a key is missing or has another shape or type, or a round is unusable and `bad` is None.
+
+    Example:
+        >>> write_log(Path("log.parquet"), from_obp(bandit_feedback))
+    """
     report = bad or _raise
     rounds, actions, arrays = _check(feedback)
     position, action_context, pi_b, expected = (arrays.get(name) for name in OPTIONAL)
@@ -61,7 +75,20 @@ def from_obp(feedback: Mapping[str, Any], bad: Bad | None = None) -> Iterator[Ch
 
 
 def to_obp(chunks: Iterable[Chunk]) -> dict[str, Any]:
-    """The dictionary that Open Bandit Pipeline's estimators take. It holds the whole log in memory, as they do."""
+    """The dictionary that Open Bandit Pipeline's estimators take; it holds the log in memory, as they do.
+
+    Args:
+        chunks: the decisions, each with all arms available, a propensity, a reward and a weight of 1.
+
+    Returns:
+        `bandit_feedback`; keys that are not known are left out, but for `position`, which is None then.
+
+    Raises:
+        InputError: there is no decision, or one that the dictionary cannot express.
+
+    Example:
+        >>> feedback = to_obp(open_log(Path("log.parquet")).chunks())
+    """
     parts = list(chunks)
     if not parts:
         raise InputError("the log has no decision; the dictionary must have at least one.")
@@ -87,7 +114,7 @@ def to_obp(chunks: Iterable[Chunk]) -> dict[str, Any]:
 
 
 def read_npz(path: Path, bad: Bad) -> Iterator[Chunk]:
-    """A dictionary kept as .npz: every key an array, those that are None left out."""
+    """A dictionary stored as .npz: every key is an array, and keys that are None are left out."""
     feedback, name = {}, ""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
@@ -153,10 +180,10 @@ def _why_not_loaded(problem: Exception, name: str) -> str:
     if isinstance(problem, OSError) and problem.strerror:
         return problem.strerror
     if isinstance(problem, MemoryError):
-        return f"{name or 'an array'} is too large for the memory, or the file is torn"
+        return f"{name or 'an array'} does not fit into memory, or the file is truncated"
     if name and isinstance(problem, ValueError):
-        return f"{name} is no plain array; leave out what is None, and save numbers"
-    return "no .npz, or torn"
+        return f"{name} is not a plain array; leave out keys that are None, and save numbers"
+    return "not an .npz file, or truncated"
 
 
 def _kind(action: np.ndarray) -> type[np.signedinteger]:
@@ -171,15 +198,15 @@ def _size(feedback: Mapping[str, Any], name: str) -> int:
 
 
 def _fits(part: Chunk, actions: int) -> None:
-    """Refuse what the dictionary cannot say."""
+    """Refuse what the dictionary cannot express."""
     _, owner = spans(part)
     short = np.flatnonzero(part.counts != actions)
     for rows, reason in (
-        (short, f"has not all {actions} arms available, and the dictionary has no mask"),
-        (np.flatnonzero(np.isnan(part.propensity)), "was deterministic, and the dictionary has no word for that"),
+        (short, f"does not have all {actions} arms available, and the dictionary has no mask"),
+        (np.flatnonzero(np.isnan(part.propensity)), "was deterministic, which the dictionary cannot express"),
         (np.flatnonzero(np.isnan(part.reward)), "has no reward, and the dictionary must have one"),
         (np.flatnonzero(part.weight != 1), "has a weight, and the dictionary has none"),
-        (owner[part.arms != np.arange(len(part.arms)) % actions][:1], "lists its arms in another order"),
+        (owner[part.arms != np.arange(len(part.arms)) % actions][:1], "does not list its arms in order"),
     ):
         if len(rows):
             raise InputError(f"decision {part.line[rows[0]]} {reason}; keep the log as Parquet.")

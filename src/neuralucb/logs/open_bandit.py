@@ -1,4 +1,4 @@
-"""The Open Bandit Dataset's CSV: one row a recommendation, words as user features, an affinity for each item."""
+"""The Open Bandit Dataset's CSV: one row per recommendation, words as user features, one affinity per item."""
 
 import csv
 import re
@@ -37,8 +37,8 @@ def read_csv(path: Path, bad: Bad) -> Iterator[Chunk]:
             for row in reader:
                 if not row:
                     continue
-                if not ends.whole:
-                    bad(reader.line_num, "the last line is torn, or has no newline at its end")
+                if not ends.is_complete:
+                    bad(reader.line_num, "the last line is incomplete: it has no newline at its end")
                     continue
                 if len(row) != len(head):
                     bad(reader.line_num, f"it has {len(row)} values, the first line has {len(head)}")
@@ -59,7 +59,7 @@ def read_csv(path: Path, bad: Bad) -> Iterator[Chunk]:
 
 
 def write_csv(path: Path, chunks: Iterable[Chunk]) -> int:
-    """Write the decisions; returns how many. Only a log that has this form: words about users, an affinity an item."""
+    """Write the decisions; returns how many. The log must have this form: words about users, one affinity per item."""
     written = 0
     parts = iter(chunks)
     first = next(parts, None)
@@ -79,19 +79,19 @@ def write_csv(path: Path, chunks: Iterable[Chunk]) -> int:
 
 
 class _Ends:
-    """Lines of a file, and whether the last one given out was whole."""
+    """Lines of a file, and whether the last one read was complete."""
 
     def __init__(self, file: TextIO) -> None:
-        self.file, self.whole = file, True
+        self.file, self.is_complete = file, True
 
     def __iter__(self) -> Iterator[str]:
         for text in self.file:
-            self.whole = text.endswith(("\n", "\r"))
+            self.is_complete = text.endswith(("\n", "\r"))
             yield text
 
 
 class _Layout:
-    """Which column is what, and the words met so far."""
+    """What each column holds, and the words seen so far."""
 
     def __init__(self, head: list[str], path: Path) -> None:
         missing = [name for name in FIXED if name not in head]
@@ -108,7 +108,7 @@ class _Layout:
             )
         twice = sorted({name for name in head if head.count(name) > 1})
         if twice:
-            raise InputError(f"{path} has more than one column {', '.join(twice)}; each may be there once.")
+            raise InputError(f"{path} has more than one column {', '.join(twice)}; each may occur once.")
         self.place = {name: column for column, name in enumerate(head)}
         self.users = sorted((name for name in head if name.startswith(USER)), key=_number)
         self.words: dict[str, int] = {}
@@ -140,7 +140,7 @@ class _Layout:
         moments = columns[self.place["timestamp"]]
         times = _times(moments)
         for row in np.flatnonzero(np.isnat(times) & keep):
-            if moments[row]:  # an empty one is a time that is not known
+            if moments[row]:  # an empty one means that the time is not known
                 bad(int(line[row]), f"timestamp must be a time, got {moments[row]!r}")
                 keep[row] = False
         own = np.stack([numbers(name) for name in self.affinities], axis=1).reshape(n * items, 1)
@@ -215,11 +215,13 @@ def _refuse_other_forms(names: Names) -> None:
 def _rows(chunk: Chunk, users: list[str], items: int, first: int) -> Iterator[list[object]]:
     full = len(chunk.arms) == len(chunk.line) * items
     if not full or (chunk.arms != np.arange(len(chunk.arms)) % items).any():
-        raise InputError(f"not all {items} items are available in every decision, which a .csv cannot say.")
+        raise InputError(
+            f"not all {items} items are available in every decision, which a .csv cannot express; write .parquet."
+        )
     if np.isnan(chunk.propensity).any() or np.isnan(chunk.reward).any():
         raise InputError("a .csv must have a propensity and a reward for every decision; write .parquet.")
     if chunk.position is None or (chunk.position < 0).any():
-        raise InputError("a .csv must have the position of every decision, which is not known; write .parquet.")
+        raise InputError("a .csv must have the position of every decision, and some are not known; write .parquet.")
     affinity = chunk.own.reshape(-1, items).tolist()
     times = np.datetime_as_string(chunk.time, unit="us").tolist()
     for row, time in enumerate(times):

@@ -39,19 +39,19 @@ def read_parquet(path: Path, bad: Bad) -> Iterator[Chunk]:
         if highest >= arms:
             raise InputError(
                 f"{path} has arm {highest} in rows {first} to {first + len(batch) - 1}, but its metadata says that it "
-                f"has {arms} arms; make it again from its source."
+                f"has {arms} arms; recreate it from its source."
             )
         yield chunk
         first += len(batch)
 
 
 def summarize_parquet(path: Path) -> Summary:
-    """What the file holds, from its metadata; only a file without ours is read through."""
+    """What a file holds, from its metadata; a file of another tool, without our metadata, is read through."""
     return _summary(_open(path), path)
 
 
 def write_parquet(path: Path, chunks: Iterable[Chunk]) -> int:
-    """Write the decisions; returns how many. Features that appear late are known to the metadata, written last."""
+    """Write the decisions; returns how many. Metadata comes last, since features may appear late."""
     from pyarrow import parquet
 
     written, arms, writer, names = 0, 0, None, Names((), ())
@@ -94,7 +94,7 @@ def _open(path: Path) -> Any:
 def _why_not_opened(path: Path) -> str:
     if path.is_dir():
         return "Is a directory; name one file"
-    return "no Parquet, or torn" if path.is_file() else "No such file"
+    return "not a Parquet file, or truncated" if path.is_file() else "No such file"
 
 
 def _check_names(names: list[str], path: Path) -> None:
@@ -105,13 +105,13 @@ def _check_names(names: list[str], path: Path) -> None:
     missing = [name for name in (*REQUIRED, "arms") if name not in names]
     if missing:
         raise InputError(
-            f"{path} is no log: it has no column {', '.join(missing)}; docs/logs.md has the schema. "
+            f"{path} is not a log: it has no column {', '.join(missing)}; docs/logs.md has the schema. "
             f"It has: {', '.join(names)}."
         )
 
 
 def _check_type(field: Any, path: Path) -> None:
-    """Refuse a column of another type than the schema's. One without a type has nothing in it, as its rows will say."""
+    """Refuse a column whose type is not the schema's. One of type null is empty, and each row reports what it lacks."""
     from pyarrow import types
 
     name, kind = field.name, field.type
@@ -139,7 +139,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def _summary(file: Any, path: Path) -> Summary:
-    """By the metadata; another tool's file may have none of ours, and its features get numbers for names."""
+    """From the metadata; without ours, as in the files of other tools, features get numbers for names."""
     text = (file.metadata.metadata or {}).get(META)
     names, arms = _count(file, path) if text is None else _read_facts(text, path)
     return Summary(names, arms, file.metadata.num_rows)
@@ -155,7 +155,7 @@ def _read_facts(text: bytes, path: Path) -> tuple[Names, int]:
         names = Names(tuple(shared), tuple(own))
     except (ValueError, KeyError, TypeError):
         raise InputError(
-            f"{path} has metadata {META.decode()!r} that is not ours, or damaged; make it again from its source."
+            f"{path} has metadata {META.decode()!r} that is not ours, or damaged; recreate it from its source."
         ) from None
     if version != VERSION:
         raise InputError(f"{path} has version {version} of the schema; this release reads version {VERSION}.")
@@ -178,14 +178,14 @@ def _batches(file: Any, path: Path, columns: list[str] | None = None) -> Iterato
     """The rows, a few thousand at a time."""
     from pyarrow import ArrowException
 
-    groups = range(file.num_row_groups)  # one at a time: asked for all at once, Arrow reads ahead without a bound
+    groups = range(file.num_row_groups)  # one at a time: given all at once, Arrow reads ahead without a bound
     batches = chain.from_iterable(file.iter_batches(BATCH, row_groups=[group], columns=columns) for group in groups)
     row = 0
     while True:
         try:
             batch = next(batches, None)
         except (ArrowException, OSError):
-            raise InputError(f"{path} is damaged after row {row}; make it again from its source.") from None
+            raise InputError(f"{path} is damaged after row {row}; recreate it from its source.") from None
         if batch is None:
             return
         yield batch

@@ -1,4 +1,4 @@
-"""From choices to a log: what a policy decided, in columns, with a propensity only where there was chance."""
+"""Recording decisions: what a policy chose, in columns, with a propensity unless the choice was deterministic."""
 
 import numpy as np
 
@@ -20,13 +20,26 @@ def recorded(
 ) -> Chunk:
     """Decisions as a chunk, ready for `write_log`.
 
-    contexts    [n, K, d], features of every arm; or [n, d], features that all arms share
-    propensity  [n, K], as `Choice.propensity`; a deterministic choice is written without one
-    reward      [n]; NaN where none was seen yet
-    first       the number of the first decision: ids and lines count from it
+    Args:
+        contexts: [n, K, d] features of every arm; or [n, d] features that all arms share.
+        arm: [n] the arm chosen, from 0.
+        reward: [n] the reward; NaN where none has been seen yet.
+        propensity: [n, K] the probability of every arm, as `Choice.propensity`. A deterministic choice, with 1 for one
+            of several arms, is recorded without a propensity.
+        available: [n, K] which arms could be chosen; by default all of them.
+        first: the number of the first decision, from which ids and lines count.
 
-    What no log may hold raises ValueError with the decision's number: p ≤ 0 or above 1, an arm that was not
-    available, rewards that are infinite, features that are not finite.
+    Returns:
+        The decisions in columns.
+
+    Raises:
+        InputError: shapes do not fit, or a decision is one that no log may hold, with its number: a propensity not
+            above 0 or above 1, an arm that was not available, an infinite reward, a feature that is not finite.
+
+    Example:
+        >>> chunk = recorded(np.ones((2, 3, 4)), np.array([0, 2]), np.array([1.0, 0.5]), np.full((2, 3), 1 / 3))
+        >>> write_log(Path("log.parquet"), [chunk])
+        2
     """
     contexts, propensity, arm = (np.asarray(values) for values in (contexts, propensity, arm))
     reward, given = np.asarray(reward, np.float64), arm
@@ -44,7 +57,7 @@ def recorded(
         ("available", able.shape, (n, arms)),
     ):
         if got != shape:
-            raise InputError(f"{name} must have shape {shape}, one for each row of propensity, got {got}.")
+            raise InputError(f"{name} must have shape {shape}, one per row of propensity, got {got}.")
     if arms > MOST_ARMS:
         raise InputError(f"a log has at most {MOST_ARMS} arms, got {arms}.")
     arm, odd = as_integers(arm)
@@ -56,7 +69,7 @@ def recorded(
     chosen = propensity[np.arange(n), arm].astype(np.float64)
     unknown = np.flatnonzero(np.isnan(chosen))
     if unknown.size:
-        raise InputError(f"decision {first + unknown[0]}: propensity is NaN; of a deterministic choice it is 1.")
+        raise InputError(f"decision {first + unknown[0]}: propensity is NaN; give 1 for a deterministic choice.")
     number = np.arange(first, first + n)
     ids = np.full(n, None, dtype=object)
     ids[:] = [str(one) for one in number]

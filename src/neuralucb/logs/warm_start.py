@@ -19,7 +19,7 @@ __all__ = ["Learned", "chosen", "learn_from"]
 
 
 class Learned(NamedTuple):
-    """What a log has taught: the belief, what it was trained on, and how training went."""
+    """What was learned from a log: the belief, the history it was trained on, and how training went."""
 
     belief: Belief
     history: History
@@ -27,10 +27,27 @@ class Learned(NamedTuple):
 
 
 def learn_from(key: jax.Array, policy: Policy, log: Log, *, begin: int = 0, end: int | None = None) -> Learned:
-    """The policy's belief after it has observed the logged decisions from `begin` to `end`, and learned once.
+    """The policy's belief after it has observed the logged decisions and learned once.
 
-    Decisions without a reward teach nothing and are passed over. The history is kept whole: 4 bytes a feature and
-    decision. Learning from what another policy chose needs no propensities.
+    Learning from what another policy chose needs no propensities. Memory: 4 bytes per feature and decision.
+
+    Args:
+        key: for the belief's initialization and for learning.
+        policy: as `build(name, **shape_of(log))` makes it.
+        log: the log; decisions without a reward are ignored.
+        begin: number of the first decision, from 0.
+        end: number of the decision after the last; by default that of the log's end.
+
+    Returns:
+        The belief, the history that it was trained on, and how training went.
+
+    Raises:
+        InputError: no decision in that range has a reward.
+
+    Example:
+        >>> log = open_log(Path("log.parquet"))
+        >>> policy = build("lin-ucb", **shape_of(log))
+        >>> belief = learn_from(jax.random.key(0), policy, log).belief
     """
     key_init, key_learn = random.split(key)
     belief = policy.init(key_init)
@@ -44,7 +61,7 @@ def learn_from(key: jax.Array, policy: Policy, log: Log, *, begin: int = 0, end:
         kept.append(jax.tree.map(lambda leaf, use=use: np.asarray(leaf)[use], contexts))
         rewards.append(reward[use])
     if not sum(map(len, rewards)):
-        raise InputError(f"{log.path} has no reward among the decisions to learn from.")
+        raise InputError(f"{log.path} has no reward among the decisions to learn from; give a range that has some.")
     all_contexts = jax.tree.map(lambda *leaves: jnp.asarray(np.concatenate(leaves)), *kept)
     seen = jnp.int32(sum(map(len, rewards)))
     history = History(all_contexts, jnp.asarray(np.concatenate(rewards)), seen, seen)
@@ -53,7 +70,7 @@ def learn_from(key: jax.Array, policy: Policy, log: Log, *, begin: int = 0, end:
 
 
 def chosen(batch: Batch) -> Any:
-    """[n, …] the context of the arm chosen in each decision."""
+    """[n, …] the context of the arm that was chosen in each decision."""
     rows = np.arange(len(batch.arm))
     if batch.own.shape[2] == 0:
         return Slot._make((batch.shared, batch.arm))
