@@ -60,9 +60,7 @@ def check(log: Source) -> None:
         f"smallest propensity {found.lowest:.3g}" if found.lowest == found.lowest else "no propensities",
     ]
     if found.deterministic:
-        lines.append(
-            f"{found.deterministic} decisions were deterministic: policies can learn from them, but not be evaluated on them"
-        )
+        lines.append(f"{found.deterministic} decisions were deterministic: good for learning, but not for evaluation")
     out.print("\n".join(lines), soft_wrap=True)
     for line, reason in found.first:
         err.print(f"{log}:{line}: {reason}", style="red", soft_wrap=True)

@@ -177,7 +177,7 @@ class Events:
         self.own.rollback(own)
 
     def chunk(self, bad: Bad) -> Chunk:
-        """The events in columns, and a new start; events that cannot be used go to `bad`, features keep their columns."""
+        """The events in columns; those that cannot be used go to `bad`. Then start anew, with the same features."""
         columns = Columns(*zip(*self.events, strict=True))
         counts = np.asarray(columns.actions, np.int64)
         begins = np.cumsum(counts) - counts
