@@ -22,7 +22,7 @@ class Findings(NamedTuple):
     """that can be used"""
     arms: int
     features: tuple[int, int]
-    """shared by the arms, and each arm's own"""
+    """shared by all arms, and per arm"""
     rewards: int
     """decisions whose reward was seen"""
     deterministic: int

@@ -34,11 +34,12 @@ def write_dsjson(path: Path, chunks: Iterable[Chunk]) -> int:
 
 
 def _refuse_deterministic(chunk: Chunk) -> None:
-    none = np.flatnonzero(np.isnan(chunk.propensity))
-    if none.size:
+    deterministic = np.flatnonzero(np.isnan(chunk.propensity))
+    if deterministic.size:
         raise InputError(
-            f"decision {chunk.line[none[0]]} was deterministic, and dsjson cannot express that: a probability of 1 "
-            "would make every later estimate wrong. Log with a floor of exploration, or keep the log as Parquet."
+            f"decision {chunk.line[deterministic[0]]} was deterministic, and dsjson cannot express that: a "
+            "probability of 1 would make every later estimate wrong. Log with a floor of "
+            "exploration, or keep the log as Parquet."
         )
 
 

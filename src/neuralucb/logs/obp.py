@@ -43,13 +43,13 @@ def from_obp(feedback: Mapping[str, Any], bad: Bad | None = None) -> Iterator[Ch
         own = np.zeros((n * actions, 0)) if action_context is None else np.tile(action_context, (n, 1))
         reward, pscore = arrays["reward"][rows], arrays["pscore"][rows].astype(np.float64)
         arm, odd = as_integers(arrays["action"][rows], _kind(arrays["action"]))
-        none = np.zeros(n, dtype=bool)
+        no_round = np.zeros(n, dtype=bool)
         wrong = np.zeros(n, dtype=bool)
         for mask, reason in (
             (np.isnan(reward) | np.isnan(pscore), "reward or pscore is NaN"),
             (odd, "action must be a whole number"),
-            (none if pi_b is None else np.isnan(pi_b[rows]).any(axis=(1, 2)), "pi_b has NaN"),
-            (none if expected is None else np.isnan(expected[rows]).any(axis=1), "expected_reward has NaN"),
+            (no_round if pi_b is None else np.isnan(pi_b[rows]).any(axis=(1, 2)), "pi_b has NaN"),
+            (no_round if expected is None else np.isnan(expected[rows]).any(axis=1), "expected_reward has NaN"),
         ):
             for row in np.flatnonzero(mask & ~wrong):
                 report(int(line[row]), reason)
