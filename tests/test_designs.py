@@ -148,6 +148,8 @@ def widen(design):
 def test_drift_tells_when_the_inverse_is_lost(ridge, dtype, drifts):
     z = after(full(SIZE, ridge=ridge, dtype=dtype), gradients(300, rank=3))
     assert bool(exact(has_drifted)({"deep": [z, np.ones(2)]})) is drifts
+    stacked = jax.tree.map(lambda leaf: np.stack([leaf, leaf]), z)  # one per arm
+    assert bool(exact(has_drifted)(stacked)) is drifts
     assert not has_drifted({"nothing": np.ones(2)})
 
 

@@ -142,7 +142,7 @@ def by_arm(one: Design, arms: int) -> Design:
 
 def drift(z: Full) -> jax.Array:
     """‖Z⁻¹(Zv) - v‖_∞ for one direction v: how far rounding has carried the kept inverse away. 0 if it has not."""
-    v = _direction(z.inverse.shape[-1], z.inverse.dtype)
+    v = jnp.broadcast_to(_direction(z.image.shape[-1], z.image.dtype), z.image.shape)  # z may be one per arm
     return jnp.abs(jnp.einsum("...ij,...j->...i", z.inverse, z.image) - v).max()
 
 
