@@ -9,11 +9,11 @@ SHELL := /bin/bash
 demo: .venv/installed
 	$(BIN)/neuralucb demo --out demo
 
-# tests compile far more than they compute: XLA need not make the code fast
-test check: export XLA_FLAGS ?= --xla_backend_optimization_level=0
+# one thread per worker process: the workers share the cores among them
+PYTEST = OMP_NUM_THREADS=1 XLA_FLAGS="$${XLA_FLAGS-$$($(BIN)/python tests/compile_flags.py)}" $(BIN)/python -m pytest -n auto
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -n auto
+	$(PYTEST)
 
 test-slow: .venv/installed-dev
 	$(BIN)/python -m pytest -m slow
@@ -22,7 +22,7 @@ check: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto
+	$(PYTEST)
 
 format: .venv/installed-dev
 	$(BIN)/ruff format .

@@ -10,7 +10,7 @@ import pytest
 
 from neuralucb import OnlineBandit
 from tests.online.helpers import linear
-from tests.online.processes import started
+from ..processes import started
 
 STEPS = (
     "journal segment",

@@ -15,7 +15,7 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> Path:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
     try:
         write(temporary)
-        with temporary.open("rb") as written:
+        with temporary.open("r+b") as written:
             os.fsync(written.fileno())
         os.replace(temporary, path)
     except BaseException:
