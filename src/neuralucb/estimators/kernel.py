@@ -78,7 +78,7 @@ def kernel(
     def observe(belief: Kernel, context: Context, reward: jax.Array) -> Kernel:
         phi, prior, white = whiten(belief, context)
         lam = jnp.asarray(ridge, dtype)
-        length = jnp.where(is_lost(prior, prior - white @ white), jnp.nan, jnp.sqrt(prior + lam - white @ white))
+        length = jnp.sqrt(prior + lam - white @ white)
         at = belief.rounds  # beyond the capacity the scatters below drop what they are given
         row = (-(white @ belief.inverse_factor) / length).at[at].set(1 / length, mode="drop")
         target = (reward.astype(dtype) - white @ belief.whitened) / length
@@ -86,15 +86,15 @@ def kernel(
         return Kernel(
             belief.params,
             jax.tree.map(lambda rows, leaf: rows.at[at].set(leaf, mode="drop"), belief.points, phi),
-            belief.inverse_factor.at[at].set(row, mode="drop"),
+            belief.inverse_factor.at[at].set(jnp.where(is_lost(prior, white), jnp.nan, row), mode="drop"),
             belief.whitened.at[at].set(target, mode="drop"),
             belief.log_det + growth,
             belief.rounds + 1,
         )
 
-    def is_lost(prior: jax.Array, variance: jax.Array) -> jax.Array:
-        """Whether rounding, eps·k(x,x), exceeds the variance that is left after this observation: vλ/(v + λ)."""
-        lam = jnp.asarray(ridge, dtype)
+    def is_lost(prior: jax.Array, white: jax.Array) -> jax.Array:
+        """Whether rounding, eps·k(x,x), exceeds what this observation leaves of the variance v: vλ/(v + λ)."""
+        lam, variance = jnp.asarray(ridge, dtype), prior - white @ white
         return jnp.finfo(dtype).eps * prior * (variance + lam) > variance * lam
 
     def learn(key: jax.Array, belief: Kernel, history: History) -> tuple[Kernel, Info]:
