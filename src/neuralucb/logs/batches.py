@@ -68,7 +68,9 @@ def shape_of(log: Log) -> dict[str, Any]:
         `dim` and `shared_by`: where all features are shared, the arms share one context.
 
     Example:
-        >>> policy = build("lin-ucb", **shape_of(open_log(Path("log.parquet"))))
+        >>> from neuralucb.logs import open_log
+        >>> shape_of(open_log(Path("log.parquet")))
+        {'dim': 2, 'shared_by': None}
     """
     return {"dim": _width(log), "shared_by": None if log.names.own else log.arms}
 

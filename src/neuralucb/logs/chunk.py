@@ -166,6 +166,8 @@ def dense(chunk: Chunk, names: Names, *, arms: int) -> Dense:
         InputError: an arm is K or higher.
 
     Example:
+        >>> from neuralucb.logs import open_log
+        >>> log = open_log(Path("log.parquet"))
         >>> for chunk in log.chunks():
         ...     shared, own, available = dense(chunk, log.names, arms=log.arms)
     """

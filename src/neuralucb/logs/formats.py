@@ -108,7 +108,7 @@ def open_log(path: Path, bad: Bad | None = None) -> Log:
         >>> skipped = Skipped()
         >>> log = open_log(Path("log.dsjson"), skipped)
         >>> log.arms, log.decisions, skipped.count
-        (4, 100, 0)
+        (3, 40, 0)
     """
     form = _format(path)
     once = None if bad is None else _Once(bad)
@@ -142,7 +142,7 @@ def read_chunks(path: Path, bad: Bad | None = None) -> Iterator[Chunk]:
 
     Example:
         >>> sum(len(chunk.line) for chunk in read_chunks(Path("log.dsjson")))
-        100
+        40
     """
     form = _format(path)
     return form.read(path, bad or _refuse(path, form.unit))
@@ -162,8 +162,10 @@ def write_log(path: Path, chunks: Iterable[Chunk]) -> int:
         InputError: there is no decision, one that no log or not this format can hold, or the file cannot be written.
 
     Example:
-        >>> write_log(Path("log.parquet"), [recorded(contexts, arms, rewards, propensities)])
-        200
+        >>> from neuralucb.logs import recorded
+        >>> contexts, propensities = np.ones((2, 3, 4)), np.full((2, 3), 1 / 3)
+        >>> write_log(Path("mine.parquet"), [recorded(contexts, np.array([0, 2]), np.array([1.0, 0.5]), propensities)])
+        2
     """
 
     def refuse(line: int, reason: str) -> None:
@@ -189,8 +191,8 @@ def convert(source: Path, target: Path, bad: Bad | None = None) -> int:
             target's format cannot hold one.
 
     Example:
-        >>> convert(Path("log.dsjson"), Path("log.parquet"))
-        100
+        >>> convert(Path("log.dsjson"), Path("copy.parquet"))
+        40
     """
     _format(target)
     if source.resolve() == target.resolve():

@@ -30,7 +30,10 @@ def from_obp(feedback: Mapping[str, Any], bad: Bad | None = None) -> Iterator[Ch
         InputError: a key is missing or has another shape or type, or a round is unusable and `bad` is None.
 
     Example:
-        >>> write_log(Path("log.parquet"), from_obp(bandit_feedback))
+        >>> from neuralucb.logs import recorded
+        >>> chunk = recorded(np.ones((2, 3)), np.array([0, 2]), np.array([1.0, 0.5]), np.full((2, 4), 1 / 4))
+        >>> sum(len(part.line) for part in from_obp(to_obp([chunk])))
+        2
     """
     report = bad or _raise
     rounds, actions, arrays = _check(feedback)
@@ -87,7 +90,11 @@ def to_obp(chunks: Iterable[Chunk]) -> dict[str, Any]:
         InputError: there is no decision, or one that the dictionary cannot express.
 
     Example:
-        >>> feedback = to_obp(open_log(Path("log.parquet")).chunks())
+        >>> from neuralucb.logs import recorded
+        >>> chunk = recorded(np.ones((2, 3)), np.array([0, 2]), np.array([1.0, 0.5]), np.full((2, 4), 1 / 4))
+        >>> feedback = to_obp([chunk])
+        >>> feedback["n_rounds"], feedback["n_actions"]
+        (2, 4)
     """
     parts = list(chunks)
     if not parts:

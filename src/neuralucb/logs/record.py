@@ -38,7 +38,8 @@ def recorded(
 
     Example:
         >>> chunk = recorded(np.ones((2, 3, 4)), np.array([0, 2]), np.array([1.0, 0.5]), np.full((2, 3), 1 / 3))
-        >>> write_log(Path("log.parquet"), [chunk])
+        >>> from neuralucb.logs import write_log
+        >>> write_log(Path("mine.parquet"), [chunk])
         2
     """
     contexts, propensity, arm = (np.asarray(values) for values in (contexts, propensity, arm))

@@ -45,6 +45,8 @@ def learn_from(key: jax.Array, policy: Policy, log: Log, *, begin: int = 0, end:
         InputError: no decision in that range has a reward.
 
     Example:
+        >>> from neuralucb.logs import open_log
+        >>> from neuralucb.logs.batches import shape_of
         >>> log = open_log(Path("log.parquet"))
         >>> policy = build("lin-ucb", **shape_of(log))
         >>> belief = learn_from(jax.random.key(0), policy, log).belief

@@ -16,9 +16,11 @@ class Health(NamedTuple):
     """What a person on call wants to see. Printed, it is a table.
 
     Example:
+        >>> bandit = OnlineBandit(build("lin-ucb", dim=2))
+        >>> decision = bandit.select([[0.0, 1.0], [1.0, 0.0]])
         >>> health = bandit.health()
-        >>> assert health.failure is None and health.diverged == 0
-        >>> print(health)
+        >>> health.decisions, health.pending, health.failure
+        (1, 1, None)
     """
 
     decisions: int

@@ -31,9 +31,11 @@ class Decision(NamedTuple):
     """A choice, and what was believed of every arm when it was made.
 
     Example:
-        >>> decision = bandit.select(contexts)
-        >>> show(decision.arm)
+        >>> bandit = OnlineBandit(build("lin-ucb", dim=2))
+        >>> decision = bandit.select([[0.0, 1.0], [1.0, 0.0]])
         >>> bandit.observe(decision.id, reward=1.0)
+        >>> decision.position in (0, 1), len(decision.score)
+        (True, 2)
     """
 
     id: str
@@ -61,7 +63,10 @@ class Explanation(NamedTuple):
     """A decision in full. Printed, it is a table with one line per arm.
 
     Example:
-        >>> print(bandit.explain(decision.id))
+        >>> bandit = OnlineBandit(build("lin-ucb", dim=2))
+        >>> decision = bandit.select([[0.0, 1.0], [1.0, 0.0]])
+        >>> len(str(bandit.explain(decision.id)).splitlines())  # a line of words, a head, and one line per arm
+        4
     """
 
     decision: Decision

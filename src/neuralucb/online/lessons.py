@@ -19,9 +19,10 @@ class Lesson(NamedTuple):
     """The result of one call to `learn`.
 
     Example:
-        >>> lesson = bandit.learn()
+        >>> bandit = OnlineBandit(build("lin-ucb", dim=2))
+        >>> lesson = bandit.fit([[0.0, 1.0], [1.0, 0.0]], None, [1.0, 0.0])
         >>> lesson.promoted, lesson.observations
-        (True, 200)
+        (True, 2)
     """
 
     promoted: bool
