@@ -1,4 +1,4 @@
-"""Events a second, converted between Parquet and dsjson on one core, and the memory it takes. Run it with taskset."""
+"""Events per second, converted between Parquet and dsjson on one core, and the memory it takes. Run it with taskset."""
 
 import resource
 import sys

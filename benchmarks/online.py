@@ -65,7 +65,7 @@ def batch():
     one.warm_up(arms=ARMS, decisions=1000)
     single = np.median(timed(lambda index: one.select(CONTEXTS[index]), 1000))
     many = np.median(timed(lambda index: one.select_many(CONTEXTS), 30)) / 1000
-    print(f"select_many of 1000: {many * 1e6:.1f} us a decision, {single / many:.1f} times as fast as one by one")
+    print(f"select_many of 1000: {many * 1e6:.1f} us per decision, {single / many:.1f} times as fast as one by one")
 
 
 def history():

@@ -21,7 +21,7 @@ def main() -> None:
         cells = []
         for rounds in horizons:
             seconds = run(name, "h1", rounds=rounds, seeds=1).seconds
-            cells.append(f"{seconds:.2f} s ({seconds / rounds * 1e6:.0f} µs a round)")
+            cells.append(f"{seconds:.2f} s ({seconds / rounds * 1e6:.0f} µs per round)")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -38,7 +38,7 @@ def main():
     seconds = time.perf_counter() - started
     print(
         f"| d̃ of 10 000 contexts, L = 3 ({found.value:.1f}) | {seconds:.1f} s, {peak_gigabytes():.2f} GB "
-        "| asked for: 120 s, 4 GB | |"
+        "| limit: 120 s, 4 GB | |"
     )
 
     x, square = sphere(5000), np.random.default_rng(0).normal(size=(5000, 5000))
