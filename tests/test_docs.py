@@ -9,6 +9,7 @@ from neuralucb.algorithms import ALGORITHMS
 from neuralucb.sweeps import prepare, read_sweep, run_sweep
 
 ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "neuralucb"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -49,6 +50,12 @@ def anchors(page):
     """The headings of a page, as links name them."""
     titles = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def test_every_file_of_the_architecture_exists():
+    named = re.findall(r"`([\w/]+\.py)`", (ROOT / "docs" / "architecture.md").read_text())
+    assert len(named) > 40
+    assert [name for name in named if not any((base / name).exists() for base in (ROOT, SOURCE))] == []
 
 
 def test_every_setting_is_in_the_dictionary():
