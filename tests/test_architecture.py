@@ -92,6 +92,17 @@ def test_public_functions_stand_before_private_ones(path):
     assert private == sorted(private), functions
 
 
+def test_only_the_display_knows_rich_and_matplotlib():
+    for path in FILES:
+        modules = [
+            getattr(node, "module", None) or node.names[0].name
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        knows = {module.split(".")[0] for module in modules} & {"rich", "matplotlib"}
+        assert not knows or path.parent.name == "display", path
+
+
 NAMED_TUPLES = {"_replace", "_asdict", "_make", "_fields"}
 
 
@@ -100,11 +111,15 @@ def is_private(name):
 
 
 def needed_at_import(function, body):
-    """Whether a statement of the module itself uses the function, or it is a decorated part of another."""
+    """Whether a statement of the module uses the function, or it is a part of another, such as `@product.def_vmap`."""
     statements = [node for node in body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
     decorators = [each for node in body for each in getattr(node, "decorator_list", [])]
-    used = {name.id for node in (*statements, *decorators) for name in ast.walk(node) if isinstance(name, ast.Name)}
-    return function.name in used or bool(function.decorator_list)
+    functions = {node.name for node in body if isinstance(node, ast.FunctionDef)}
+    return function.name in names_in(*statements, *decorators) or bool(names_in(*function.decorator_list) & functions)
+
+
+def names_in(*nodes):
+    return {name.id for node in nodes for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
 def fresh(code):

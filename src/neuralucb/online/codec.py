@@ -25,12 +25,6 @@ def pack(fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     return b"".join([struct.pack("<I", len(text)), text, *(array.tobytes() for array in arrays.values())])
 
 
-@lru_cache(maxsize=64)
-def _shapes(columns: tuple[tuple[str, np.dtype, tuple[int, ...]], ...]) -> str:
-    """Names, types and shapes in JSON; the same for most decisions."""
-    return _encode({name: (kind.str, shape) for name, kind, shape in columns})
-
-
 def unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What `pack` was given. The caller has checked that the payload is complete."""
     (length,) = struct.unpack_from("<I", payload)
@@ -42,16 +36,6 @@ def unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         for name, kind, shape, offset in _layout(text[end + 1 : -1])
     }
     return fields, arrays
-
-
-@lru_cache(maxsize=64)
-def _layout(shapes: str) -> list[tuple[str, np.dtype, tuple[int, ...], int]]:
-    """Name, type, shape and offset of every array, from what `_shapes` wrote."""
-    layout, offset = [], 0
-    for name, (kind, shape) in json.loads(shapes).items():
-        layout.append((name, np.dtype(kind), tuple(shape), offset))
-        offset += math.prod(shape) * np.dtype(kind).itemsize
-    return layout
 
 
 def leaves_of(belief: Belief, name: str) -> dict[str, np.ndarray]:
@@ -85,6 +69,22 @@ def with_leaves(belief: Belief, arrays: dict[str, np.ndarray], *, strict: bool =
             new = jax.numpy.array(array)
             leaves[int(index)] = jax.random.wrap_key_data(new) if _is_key(old) else new
     return jax.tree.unflatten(structure, leaves)
+
+
+@lru_cache(maxsize=64)
+def _shapes(columns: tuple[tuple[str, np.dtype, tuple[int, ...]], ...]) -> str:
+    """Names, types and shapes in JSON; the same for most decisions."""
+    return _encode({name: (kind.str, shape) for name, kind, shape in columns})
+
+
+@lru_cache(maxsize=64)
+def _layout(shapes: str) -> list[tuple[str, np.dtype, tuple[int, ...], int]]:
+    """Name, type, shape and offset of every array, from what `_shapes` wrote."""
+    layout, offset = [], 0
+    for name, (kind, shape) in json.loads(shapes).items():
+        layout.append((name, np.dtype(kind), tuple(shape), offset))
+        offset += math.prod(shape) * np.dtype(kind).itemsize
+    return layout
 
 
 def _plain(leaf: Any) -> np.ndarray:

@@ -143,6 +143,16 @@ class Programs:
             return self._compiled.programs[name](*args)
 
 
+def history_capacity(rows: int) -> int:
+    """The capacity of a history that holds so many rows: a power of two."""
+    return max(SMALLEST_HISTORY, power_of_two(rows))
+
+
+def power_of_two(count: int) -> int:
+    """The smallest one that is not below the count."""
+    return 1 << max(0, count - 1).bit_length()
+
+
 @lru_cache(maxsize=16)
 def _compile(bare: Policy, floor_share: float) -> _Compiled:
     """The programs of a policy; a second bandit with the same policy compiles nothing."""
@@ -205,16 +215,6 @@ def _compile(bare: Policy, floor_share: float) -> _Compiled:
         return traced
 
     return _Compiled({name: jax.jit(counted(name, each)) for name, each in functions.items()}, compilations)
-
-
-def history_capacity(rows: int) -> int:
-    """The capacity of a history that holds so many rows: a power of two."""
-    return max(SMALLEST_HISTORY, power_of_two(rows))
-
-
-def power_of_two(count: int) -> int:
-    """The smallest one that is not below the count."""
-    return 1 << max(0, count - 1).bit_length()
 
 
 def _choices(contexts: Any, rows: np.ndarray) -> Choices:
