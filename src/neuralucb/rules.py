@@ -28,7 +28,6 @@ __all__ = [
 REACH, NODES = 8.0, 257
 """Thompson's propensities are integrals over ±8 standard deviations, by the trapezoidal rule with a step of 1/16."""
 
-
 NARROWEST = 1e-12
 """A width of 0 counts as this share of the largest width or gap between means, so that no integrand divides by 0."""
 

@@ -19,7 +19,6 @@ __all__ = [
     "steps",
 ]
 
-
 SMALLEST, LARGEST = 1e-30, 1e30
 """What float32 holds, with room for a square root or a product; beyond it a number would become 0 or infinity."""
 

@@ -9,9 +9,7 @@ from neuralucb.logs import read_chunks, recorded, write_log
 
 BY_DECISION = ("id", "time", "counts", "shared", "arm", "reward", "propensity", "weight")
 
-
 BY_ARM = ("arms", "own", "probabilities")
-
 
 EVENT = {
     "_label_cost": -1.0,
@@ -34,9 +32,7 @@ EVENT = {
     "VWState": {"m": "N/A"},
 }
 
-
 NUMBERED = EVENT | {"c": {"_multi": [{"arm": {str(arm): 1}} for arm in range(3)]}}
-
 
 OPEN_BANDIT = """,timestamp,item_id,position,click,propensity_score,user_feature_0,user_feature_1,{}
 0,2019-11-24 00:00:34.831996+00:00,2,1,0,0.25,aa,x,0.0,1.0,0.5

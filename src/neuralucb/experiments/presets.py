@@ -10,7 +10,6 @@ __all__ = ["PRESETS", "Bundle", "Preset", "find_preset"]
 DATA_SETTINGS = frozenset({"input_scaling", "intercept", "drop", "repeat"})
 """How a problem is made of data."""
 
-
 NETWORK_SETTINGS = frozenset({"width", "depth", "scaling", "encoding", "duplicate", "design"})
 """Shapes, which linear and kernel methods take over too, where they have them."""
 
@@ -48,9 +47,7 @@ class Preset(NamedTuple):
 OFTEN_AT_FIRST = "1:200,5:1000,10:2000,50"
 """A schedule: every round up to 200, every 5th up to 1000, and so on."""
 
-
 REAL = {"width": 100, "design": "diagonal"}
-
 
 GOOD = REAL | {
     "scaling": "standard",
@@ -61,12 +58,9 @@ GOOD = REAL | {
     "exploration": 0.01,
 }
 
-
 DEEP = GOOD | {"width": 300, "depth": 3}
 
-
 SETTLING = {"optimizer": "adam", "decay": "linear", "intercept": True}
-
 
 RELEASED = REAL | {
     "scaling": "standard",
@@ -78,7 +72,6 @@ RELEASED = REAL | {
     "exploration": 1e-5,  # √(λν), ν = 1e-5 in the README of uclaml
     "input_scaling": "unit",
 }
-
 
 PRESETS = {
     preset.name: preset

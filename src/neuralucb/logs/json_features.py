@@ -16,14 +16,11 @@ __all__ = ["Features"]
 MOST = 4096
 """Columns, at most: more are identifiers, not features, and would fill the memory."""
 
-
 LAYOUTS = 4096
 """Layouts that are remembered from chunk to chunk: words make a new one for every combination."""
 
-
 _Keys: TypeAlias = tuple[tuple[str, tuple[str, ...] | range | None], ...]
 """Each namespace with the keys in it; a list has a range, and a number without a namespace has None."""
-
 
 _Key = TypeVar("_Key")
 

@@ -17,9 +17,7 @@ __all__ = ["read_csv", "write_csv"]
 
 BATCH = 4096
 
-
 USER, AFFINITY = "user_feature_", "user-item_affinity_"
-
 
 FIXED = ("timestamp", "item_id", "position", "click", "propensity_score")
 

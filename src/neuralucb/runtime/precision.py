@@ -13,9 +13,7 @@ __all__ = ["Number", "exact", "require"]
 
 P = ParamSpec("P")
 
-
 R = TypeVar("R")
-
 
 Number: TypeAlias = float | jax.Array
 """A hyperparameter: a number, or one that is traced."""

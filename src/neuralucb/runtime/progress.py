@@ -8,7 +8,6 @@ __all__ = ["Meter", "Progress", "part"]
 Progress: TypeAlias = Callable[[int, int], None]
 """pieces done, pieces in total"""
 
-
 Meter: TypeAlias = Callable[[str], Progress | None]
 """a name for the work -> where to report its progress"""
 

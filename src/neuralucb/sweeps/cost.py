@@ -15,18 +15,14 @@ __all__ = ["Cost", "estimate"]
 COMPILING, GPU_COMPILING = 5.0, 8.0
 """Seconds per compiled shape."""
 
-
 ROUND, BANDWIDTH = 8e-6, 20e9
 """One core: fixed seconds per round; bytes of a belief that are read or written per second."""
-
 
 STEP, ARITHMETIC = 2e-6, 40e9
 """One core: fixed seconds per training step; operations per second."""
 
-
 GPU_ROUND, GPU_STEP, GPU_ARITHMETIC = 100e-6, 25e-6, 12e12
 """A GPU runs all lanes at once: fixed seconds per round and per step, and operations per second of all lanes."""
-
 
 PROCESS, LOADING = 500_000_000, 8
 """Bytes of a process after compiling; and its peak while a data set is read, as a multiple of the data."""
