@@ -43,61 +43,67 @@ def recorded(
         2
     """
     contexts, propensity, arm = (np.asarray(values) for values in (contexts, propensity, arm))
-    reward, given = np.asarray(reward, np.float64), arm
+    reward = np.asarray(reward, np.float64)
+    n, arms = _check_contexts(contexts, propensity)
+    mask = np.ones((n, arms), dtype=bool) if available is None else np.asarray(available, dtype=bool)
+    for name, values, shape in (("arm", arm, (n,)), ("reward", reward, (n,)), ("available", mask, (n, arms))):
+        if values.shape != shape:
+            raise InputError(f"{name} must have shape {shape}, one per row of propensity, got {values.shape}.")
+    arm = _read_arms(arm, arms, first)
+    counts, number = mask.sum(axis=1), np.arange(first, first + n)
+    of_chosen = _propensity_of_chosen(propensity, arm, first)
+    if contexts.ndim == 2:
+        shared, own = contexts, np.zeros((mask.sum(), 0), contexts.dtype)
+    else:
+        shared, own = np.zeros((n, 0), contexts.dtype), contexts[mask]
+    made = Chunk(
+        names=unnamed(shared.shape[1], own.shape[1]),
+        line=number,
+        id=number.astype(str).astype(object),
+        time=blank_times(n),
+        counts=counts,
+        arms=np.broadcast_to(np.arange(arms, dtype=np.int32), (n, arms))[mask],
+        shared=shared,
+        own=own,
+        arm=arm,
+        reward=reward,
+        propensity=np.where(deterministic(of_chosen, counts), np.nan, of_chosen),
+        weight=np.ones(n),
+        probabilities=propensity[mask].astype(np.float64),
+    )
+    return clean(made, _refuse)
+
+
+def _check_contexts(contexts: np.ndarray, propensity: np.ndarray) -> tuple[int, int]:
+    """The numbers of decisions and of arms, on which the two must agree."""
     if propensity.ndim != 2 or contexts.ndim not in (2, 3) or len(contexts) != len(propensity):
         raise InputError(
             f"contexts must be [n, K, d] or [n, d] and propensity [n, K], got {contexts.shape} and {propensity.shape}."
         )
-    n, arms = propensity.shape
+    decisions, arms = propensity.shape
     if contexts.ndim == 3 and contexts.shape[1] != arms:
         raise InputError(f"contexts have {contexts.shape[1]} arms, propensity has {arms}.")
-    able = np.ones((n, arms), dtype=bool) if available is None else np.asarray(available, dtype=bool)
-    for name, got, shape in (
-        ("arm", arm.shape, (n,)),
-        ("reward", reward.shape, (n,)),
-        ("available", able.shape, (n, arms)),
-    ):
-        if got != shape:
-            raise InputError(f"{name} must have shape {shape}, one per row of propensity, got {got}.")
     if arms > MOST_ARMS:
         raise InputError(f"a log has at most {MOST_ARMS} arms, got {arms}.")
-    arm, odd = as_integers(arm)
-    odd |= (arm < 0) | (arm >= arms)
-    if odd.any():
-        row = int(np.flatnonzero(odd)[0])
+    return decisions, arms
+
+
+def _read_arms(given: np.ndarray, arms: int, first: int) -> np.ndarray:
+    """The chosen arms as integers."""
+    arm, wrong = as_integers(given)
+    wrong |= (arm < 0) | (arm >= arms)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
         raise InputError(f"decision {first + row}: arm must be a whole number in 0 to {arms - 1}, got {given[row]}.")
-    counts = able.sum(axis=1)
-    chosen = propensity[np.arange(n), arm].astype(np.float64)
-    unknown = np.flatnonzero(np.isnan(chosen))
+    return arm
+
+
+def _propensity_of_chosen(propensity: np.ndarray, arm: np.ndarray, first: int) -> np.ndarray:
+    of_chosen = propensity[np.arange(len(arm)), arm].astype(np.float64)
+    unknown = np.flatnonzero(np.isnan(of_chosen))
     if unknown.size:
         raise InputError(f"decision {first + unknown[0]}: propensity is NaN; give 1 for a deterministic choice.")
-    number = np.arange(first, first + n)
-    ids = np.full(n, None, dtype=object)
-    ids[:] = [str(one) for one in number]
-    shared, own = (
-        (contexts, np.zeros((able.sum(), 0), contexts.dtype))
-        if contexts.ndim == 2
-        else (
-            np.zeros((n, 0), contexts.dtype),
-            contexts[able],
-        )
-    )
-    made = Chunk(
-        unnamed(shared.shape[1], own.shape[1]),
-        number,
-        ids,
-        blank_times(n),
-        counts,
-        np.broadcast_to(np.arange(arms, dtype=np.int32), (n, arms))[able],
-        shared,
-        own,
-        arm,
-        reward,
-        np.where(deterministic(chosen, counts), np.nan, chosen),
-        np.ones(n),
-        propensity[able].astype(np.float64),
-    )
-    return clean(made, _refuse)
+    return of_chosen
 
 
 def _refuse(line: int, reason: str) -> None:
