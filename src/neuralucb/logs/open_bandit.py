@@ -114,59 +114,74 @@ class _Layout:
     def chunk(self, rows: list[list[str]], lines: list[int], bad: Bad) -> Chunk:
         """These rows in columns."""
         n, items = len(rows), len(self.affinities)
-        columns = list(zip(*rows, strict=True))
-        line = np.asarray(lines, np.int64)
-        keep = np.ones(n, dtype=bool)
-
-        def numbers(name: str) -> np.ndarray:
-            texts = columns[self.place[name]]
-            values = _floats(texts)
-            for row in np.flatnonzero(~np.isfinite(values) & keep):
-                bad(int(line[row]), f"{name} must be a number, got {texts[row]!r}")
-            keep[~np.isfinite(values)] = False
-            return np.where(np.isfinite(values), values, 0)
-
-        def integers(name: str, dtype: type[np.signedinteger]) -> np.ndarray:
-            values, odd = as_integers(numbers(name), dtype)
-            for row in np.flatnonzero(odd & keep):
-                bad(int(line[row]), f"{name} must be a whole number, got {columns[self.place[name]][row]!r}")
-            keep[odd] = False
-            return values
-
-        item, position = integers("item_id", np.int32), integers("position", np.int64)
-        click, p = numbers("click"), numbers("propensity_score")
-        moments = columns[self.place["timestamp"]]
-        times = _times(moments)
-        for row in np.flatnonzero(np.isnat(times) & keep):
-            if moments[row]:  # an empty one means that the time is not known
-                bad(int(line[row]), f"timestamp must be a time, got {moments[row]!r}")
-                keep[row] = False
-        own = np.stack([numbers(name) for name in self.affinities], axis=1).reshape(n * items, 1)
-        hot = [[f"{name}={word}" for word in columns[self.place[name]]] for name in self.users]
-        for word in (word for column in hot for word in column):
-            self.words.setdefault(word, len(self.words))
-        shared = np.zeros((n, len(self.words)))
-        for column in hot:
-            shared[np.arange(n), [self.words[word] for word in column]] = 1
+        columns = dict(zip(self.place, zip(*rows, strict=True), strict=True))
+        cells = _Cells(columns, np.asarray(lines, np.int64), bad)
+        item, position = cells.integers("item_id", np.int32), cells.integers("position", np.int64)
+        click, propensity = cells.numbers("click"), cells.numbers("propensity_score")
+        times = cells.times("timestamp")
+        affinities = np.stack([cells.numbers(name) for name in self.affinities], axis=1)
+        shared = self._one_hot(columns, n)
         ids = np.full(n, None, dtype=object)
-        if "" in self.place:
-            ids[:] = columns[self.place[""]]
+        if "" in columns:
+            ids[:] = columns[""]
         chunk = Chunk(
-            Names(tuple(self.words), ("affinity",)),
-            line,
-            ids,
-            times,
-            np.full(n, items, np.int64),
-            np.tile(np.arange(items, dtype=np.int32), n),
-            shared,
-            own,
-            item,
-            click,
-            p,
-            np.ones(n),
+            names=Names(tuple(self.words), ("affinity",)),
+            line=cells.line,
+            id=ids,
+            time=times,
+            counts=np.full(n, items, np.int64),
+            arms=np.tile(np.arange(items, dtype=np.int32), n),
+            shared=shared,
+            own=affinities.reshape(n * items, 1),
+            arm=item,
+            reward=click,
+            propensity=propensity,
+            weight=np.ones(n),
             position=position,
         )
-        return take(chunk, keep)
+        return take(chunk, cells.usable)
+
+    def _one_hot(self, columns: dict[str, tuple[str, ...]], n: int) -> np.ndarray:
+        """[n, words] 1 for each word about the user; words not seen before are added to those known."""
+        named = [[f"{name}={word}" for word in columns[name]] for name in self.users]
+        for word in chain.from_iterable(named):
+            self.words.setdefault(word, len(self.words))
+        hot = np.zeros((n, len(self.words)))
+        for column in named:
+            hot[np.arange(n), [self.words[word] for word in column]] = 1
+        return hot
+
+
+class _Cells:
+    """The texts of some rows, read column by column; a row that cannot be read goes to `bad`, once."""
+
+    def __init__(self, columns: dict[str, tuple[str, ...]], line: np.ndarray, bad: Bad) -> None:
+        self.columns, self.line, self.bad = columns, line, bad
+        self.usable = np.ones(len(line), dtype=bool)
+
+    def numbers(self, name: str) -> np.ndarray:
+        """A column of finite numbers."""
+        values = _floats(self.columns[name])
+        wrong = ~np.isfinite(values)
+        self._refuse(wrong, name, "a number")
+        return np.where(wrong, 0, values)
+
+    def integers(self, name: str, dtype: type[np.signedinteger]) -> np.ndarray:
+        """A column of whole numbers."""
+        values, wrong = as_integers(self.numbers(name), dtype)
+        self._refuse(wrong, name, "a whole number")
+        return values
+
+    def times(self, name: str) -> np.ndarray:
+        """A column of times; an empty text means that the time is not known."""
+        times = _times(self.columns[name])
+        self._refuse(np.isnat(times) & (np.asarray(self.columns[name]) != ""), name, "a time")
+        return times
+
+    def _refuse(self, wrong: np.ndarray, name: str, expected: str) -> None:
+        for row in np.flatnonzero(wrong & self.usable):
+            self.bad(int(self.line[row]), f"{name} must be {expected}, got {self.columns[name][row]!r}")
+        self.usable &= ~wrong
 
 
 def _floats(texts: tuple[str, ...]) -> np.ndarray:
