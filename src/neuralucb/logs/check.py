@@ -73,8 +73,8 @@ def check_log(path: Path) -> Findings:
             bad(line, f"duplicate id, got {one!r} again")
         decisions += len(chunk.line)
         rewards += int((~np.isnan(chunk.reward)).sum())
-        without_chance = np.isnan(chunk.propensity) | deterministic(chunk.propensity, chunk.counts)
-        deterministic_decisions += int(without_chance.sum())
+        without_propensity = np.isnan(chunk.propensity) | deterministic(chunk.propensity, chunk.counts)
+        deterministic_decisions += int(without_propensity.sum())
         lowest = min(lowest, np.nanmin(chunk.propensity, initial=np.inf))
         arms = max(arms, int(chunk.arms.max(initial=-1)) + 1)
         features = len(chunk.names.shared), len(chunk.names.own)
@@ -85,7 +85,7 @@ def check_log(path: Path) -> Findings:
 
 
 class SeenIds:
-    """The ids seen so far, as 64-bit hashes: among a million ids, a false duplicate has a chance of 3 in 10⁸."""
+    """The ids seen so far, as 64-bit hashes: among a million ids, a false duplicate has a probability of 3 in 10⁸."""
 
     def __init__(self) -> None:
         self.runs: list[np.ndarray] = []

@@ -74,16 +74,16 @@ class _Once:
 
     def __init__(self, bad: Bad) -> None:
         self.bad = bad
-        self.told = self.highest = 0
+        self.reported = self.highest = 0
 
     def __call__(self, line: int, reason: str) -> None:
-        if line > self.told:
+        if line > self.reported:
             self.highest = max(self.highest, line)
             self.bad(line, reason)
 
     def finish_chunk(self) -> None:
         """Remember the lines reported so far: a later chunk has only later lines, though in any order."""
-        self.told = self.highest
+        self.reported = self.highest
 
 
 def open_log(path: Path, bad: Bad | None = None) -> Log:
@@ -93,7 +93,7 @@ def open_log(path: Path, bad: Bad | None = None) -> Log:
     in that pass: later passes read a temporary file, whose space is freed when the log is no longer used.
 
     Args:
-        path: the log; its extension tells the format: .parquet, .dsjson (or .json, .jsonl), .npz, .csv.
+        path: the log; its extension gives the format: .parquet, .dsjson (or .json, .jsonl), .npz, .csv.
         bad: called once with the line of each unusable decision and the reason, such as `Skipped()`; by default such a
             decision raises.
 
@@ -130,7 +130,7 @@ def read_chunks(path: Path, bad: Bad | None = None) -> Iterator[Chunk]:
     """One pass over a log, without opening it first: a chunk has the features found so far.
 
     Args:
-        path: the log; its extension tells the format.
+        path: the log; its extension gives the format.
         bad: called with the line of each unusable decision and the reason; by default such a decision raises.
 
     Returns:
@@ -152,7 +152,7 @@ def write_log(path: Path, chunks: Iterable[Chunk]) -> int:
     """Write decisions to a log, all of them or none. Each is checked as it would be when it is read.
 
     Args:
-        path: the file to write or replace; its extension tells the format.
+        path: the file to write or replace; its extension gives the format.
         chunks: the decisions, as `recorded` or another log gives them.
 
     Returns:
@@ -180,7 +180,7 @@ def convert(source: Path, target: Path, bad: Bad | None = None) -> int:
 
     Args:
         source: the log to read.
-        target: the file to write or replace; its extension tells the format.
+        target: the file to write or replace; its extension gives the format.
         bad: called with the line of each unusable decision and the reason; by default such a decision raises.
 
     Returns:
@@ -245,7 +245,7 @@ def _some(chunks: Iterable[Chunk], otherwise: str) -> Iterator[Chunk]:
 
 def _format(path: Path) -> _Format:
     if path.suffix.lower() not in FORMATS:
-        raise InputError(f"a log must end in {', '.join(FORMATS)}, got {path}; the extension tells the format.")
+        raise InputError(f"a log must end in {', '.join(FORMATS)}, got {path}; the extension gives the format.")
     return FORMATS[path.suffix.lower()]
 
 
