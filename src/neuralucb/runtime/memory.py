@@ -1,6 +1,7 @@
 """How much memory is free: what does not fit is refused, with the numbers, before anything is allocated."""
 
 import os
+import sys
 from pathlib import Path
 
 import jax
@@ -26,9 +27,17 @@ def available_bytes() -> int:
 
 
 def host_bytes() -> int:
-    """Bytes that are free in the machine itself, whatever the device: what it has, or the limit of its container."""
-    pages = os.sysconf("SC_PAGE_SIZE")
-    return min([pages * os.sysconf("SC_PHYS_PAGES"), *_available_in_proc(), *_limit_of_container()])
+    """Bytes that are free in the machine itself, whatever the device: what it has, or the limit of its container.
+
+    Where the system reports neither, as Windows does, nothing is refused: the number is as large as an array can be.
+    """
+    return min([sys.maxsize, *_in_machine(), *_available_in_proc(), *_limit_of_container()])
+
+
+def _in_machine() -> list[int]:
+    if not hasattr(os, "sysconf"):
+        return []
+    return [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
 
 
 def _available_in_proc() -> list[int]:
