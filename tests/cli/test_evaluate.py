@@ -8,9 +8,7 @@ import pytest
 
 from neuralucb.evaluation import METHODS
 from neuralucb.logs import write_log
-from tests.evaluation.worlds import (
-    world,
-)
+from tests.evaluation.worlds import world
 
 
 def test_the_command_leaves_a_table_and_a_figure(command, tmp_path):
