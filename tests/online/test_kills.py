@@ -10,6 +10,7 @@ import pytest
 
 from neuralucb import OnlineBandit
 from tests.online.helpers import linear
+
 from ..processes import started
 
 STEPS = (
