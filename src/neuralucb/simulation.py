@@ -14,11 +14,13 @@ from neuralucb.policy import Belief, Policy
 from neuralucb.problems.problem import Problem, Round
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
+from neuralucb.runtime.records import brief
 from neuralucb.schedules import Schedule, learning_rounds, read_schedule, remembered
 
 __all__ = ["Outcome", "Simulation", "State", "Trace", "draw_rounds", "prepare", "simulate"]
 
 
+@brief
 class Trace(NamedTuple):
     """What happened, round by round."""
 
@@ -32,6 +34,7 @@ class Trace(NamedTuple):
     """training loss after the last training; NaN if none"""
 
 
+@brief
 class Outcome(NamedTuple):
     """A whole run: what happened, and what is believed at the end."""
 
@@ -39,6 +42,7 @@ class Outcome(NamedTuple):
     belief: Belief
 
 
+@brief
 class State(NamedTuple):
     """A run between two segments: all it takes to continue."""
 
@@ -49,6 +53,7 @@ class State(NamedTuple):
     trace: Trace
 
 
+@brief
 class Simulation(NamedTuple):
     """A run in pieces, for callers that show progress between them."""
 

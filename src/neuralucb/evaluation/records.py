@@ -2,11 +2,15 @@
 
 import math
 from statistics import NormalDist
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 from neuralucb.runtime.errors import InputError
 
 __all__ = ["Estimate", "Evaluation", "Overlap", "check_level", "with_interval"]
+
+MOST_NOTES = 4
+"""Notes that are printed; `words` and `notes` have all of them."""
 
 
 class Estimate(NamedTuple):
@@ -55,6 +59,16 @@ class Evaluation(NamedTuple):
     """None if no method divides by propensities"""
     notes: tuple[str, ...] = ()
     """what else to know: what replay covers, or why it was not possible"""
+
+    def __repr__(self) -> str:
+        lines = [f"Evaluation of {self.policy} on {self.decisions} decisions"]
+        lines += [
+            f"  {one.method:<15} {one.value:>8.4g}  [{one.low:.4g}, {one.high:.4g}]"
+            for one in (self.logged, *self.estimates)
+        ]
+        said = (*(self.overlap.words if self.overlap else ()), *self.notes)
+        lines += [f"  {shorten(text, 98, placeholder=' …')}" for text in said[:MOST_NOTES]]
+        return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
         """As plain values that JSON knows; numbers that are not finite become None."""

@@ -16,11 +16,13 @@ from neuralucb.logs.formats import Log
 from neuralucb.policy import Belief, Policy
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
+from neuralucb.runtime.records import brief
 from neuralucb.schedules import Schedule, learning_rounds, read_schedule
 
 __all__ = ["Replay", "replay", "with_replay"]
 
 
+@brief
 class Replay(NamedTuple):
     """The estimate by replay, and how much of the log it used."""
 

@@ -8,10 +8,12 @@ from neuralucb.designs import Full, drift
 from neuralucb.online.keeper import Keeper
 from neuralucb.online.state import State
 from neuralucb.runtime.precision import exact
+from neuralucb.runtime.records import brief
 
 __all__ = ["Health", "examine"]
 
 
+@brief
 class Health(NamedTuple):
     """What a person on call wants to see. Printed, it is a table.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from neuralucb.online.arms import ArmId
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.records import brief
 
 __all__ = ["PER_ARM", "PER_CHOICE", "Decision", "DecisionBatch", "Explanation", "Ledger", "column"]
 
@@ -27,6 +28,7 @@ EXPLAINABLE = 1000
 """Resolved decisions that can still be explained."""
 
 
+@brief
 class Decision(NamedTuple):
     """A choice, and what was believed of every arm when it was made.
 
@@ -57,6 +59,7 @@ class Decision(NamedTuple):
         return self.propensity is None
 
 
+@brief
 class Explanation(NamedTuple):
     """A decision in full. Printed, it is a table with one line per arm.
 

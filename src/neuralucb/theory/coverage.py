@@ -16,6 +16,7 @@ from neuralucb.problems import Problem, Round, find_problem
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
 from neuralucb.runtime.progress import Progress
+from neuralucb.runtime.records import brief
 from neuralucb.runtime.threads import spread
 from neuralucb.schedules import Schedule
 from neuralucb.simulation import simulate
@@ -29,6 +30,7 @@ STEP_SIZE = 0.04
 """The default 0.05 makes ηmλ = 1 at m = 20, λ = 1, where the theoretical γ_t has no meaning."""
 
 
+@brief
 class Coverage(NamedTuple):
     """What was predicted for two arms per round, before its reward was known: the chosen one, and one at random.
 
