@@ -17,7 +17,7 @@ _HOMES = {
     "policy": ("Choice", "Estimator", "Info", "Origin", "Policy", "Prediction", "Slot", "fingerprint"),
     "problems": ("Definition", "Problem", "Round", "from_file", "labelled", "synthetic"),
     "runtime.errors": ("InputError", "StorageError"),
-    "schedules": ("Schedule", "read_schedule"),
+    "schedules": ("Phase", "Schedule", "read_schedule"),
     "settings": ("Setting",),
     "simulation": ("Outcome", "Trace", "simulate"),
 }
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
         synthetic as synthetic,
     )
     from neuralucb.runtime.errors import InputError as InputError, StorageError as StorageError
-    from neuralucb.schedules import Schedule as Schedule, read_schedule as read_schedule
+    from neuralucb.schedules import Phase as Phase, Schedule as Schedule, read_schedule as read_schedule
     from neuralucb.settings import Setting as Setting
     from neuralucb.simulation import Outcome as Outcome, Trace as Trace, simulate as simulate
 else:  # a checker that saw __getattr__ would take any name for a public one

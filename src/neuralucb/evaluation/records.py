@@ -6,13 +6,15 @@ from textwrap import shorten
 from typing import Any, NamedTuple
 
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.records import brief
 
 __all__ = ["Estimate", "Evaluation", "Overlap", "check_level", "with_interval"]
 
-MOST_NOTES = 4
-"""Notes that are printed; `words` and `notes` have all of them."""
+MOST_ESTIMATES, MOST_NOTES = 8, 4
+"""How many are printed."""
 
 
+@brief
 class Estimate(NamedTuple):
     """The value of a policy, in reward per decision, by one method."""
 
@@ -27,6 +29,7 @@ class Estimate(NamedTuple):
     """effective sample size: how many decisions by the policy itself would tell about as much"""
 
 
+@brief
 class Overlap(NamedTuple):
     """How much of what the policy would do is in the log."""
 
@@ -61,10 +64,10 @@ class Evaluation(NamedTuple):
     """what else to know: what replay covers, or why it was not possible"""
 
     def __repr__(self) -> str:
-        lines = [f"Evaluation of {self.policy} on {self.decisions} decisions"]
+        lines = [f"Evaluation of {shorten(self.policy, 40)} on {self.decisions} decisions"]
         lines += [
-            f"  {one.method:<15} {one.value:>8.4g}  [{one.low:.4g}, {one.high:.4g}]"
-            for one in (self.logged, *self.estimates)
+            f"  {shorten(one.method, 15):<15} {one.value:>8.4g}  [{one.low:.4g}, {one.high:.4g}]"
+            for one in (self.logged, *self.estimates[:MOST_ESTIMATES])
         ]
         said = (*(self.overlap.words if self.overlap else ()), *self.notes)
         lines += [f"  {shorten(text, 98, placeholder=' …')}" for text in said[:MOST_NOTES]]
