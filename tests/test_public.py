@@ -5,8 +5,6 @@ import copy
 import dataclasses
 import inspect
 import pickle
-import subprocess
-import sys
 import typing
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 import neuralucb
 from neuralucb import InputError, OnlineBandit, Policy, build
 from neuralucb.algorithms import ALGORITHMS, rebuild
+from tests.processes import run_python
 
 SOURCE = Path(neuralucb.__file__)
 MODULES = ["policy", "history", "simulation", "settings", "schedules", "designs", "logs.warm_start", "logs.batches"]
@@ -132,20 +131,17 @@ def test_what_annotations_need_is_public():
                     assert not ours or part in public or getattr(part, "_is_protocol", False), f"{name}: {part}"
 
 
-def in_a_fresh_process(code, *, stdin=b""):
-    return subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, input=stdin)
-
-
 def test_nothing_heavy_is_imported_before_it_is_needed():
-    done = in_a_fresh_process(
+    done = run_python(
+        "-c",
         "import sys, neuralucb; dir(neuralucb)\n"
         "assert not {'jax', 'numpy'} & set(sys.modules)\n"
         "sys.argv = ['neuralucb', '--help']\n"
         "from neuralucb.cli.app import app\n"
         "app(standalone_mode=False)\n"
-        "assert not {'jax', 'numpy'} & set(sys.modules)"
+        "assert not {'jax', 'numpy'} & set(sys.modules)",
     )
-    assert done.returncode == 0, done.stderr.decode()
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -158,17 +154,18 @@ def test_policies_are_pickled_and_are_equal_again(name):
     assert copy.deepcopy(policy) == policy == copy.copy(policy)
 
 
-def test_a_policy_in_another_process_chooses_the_same():
+def test_a_policy_in_another_process_chooses_the_same(tmp_path):
     policy = build("neural-ucb", dim=3, width=4, exploration=0.3, design="diagonal")
     code = (
         "import sys, pickle, jax, numpy as np\n"
-        "policy = pickle.loads(sys.stdin.buffer.read())\n"
+        "policy = pickle.load(open(sys.argv[1], 'rb'))\n"
         "choice = policy.select(jax.random.key(1), policy.init(jax.random.key(0)), np.eye(3, dtype=np.float32))\n"
         "print(choice.score.tolist())"
     )
-    done = in_a_fresh_process(code, stdin=pickle.dumps(policy))
+    (tmp_path / "policy").write_bytes(pickle.dumps(policy))
+    done = run_python("-c", code, tmp_path / "policy")
     here = policy.select(jax.random.key(1), policy.init(jax.random.key(0)), np.eye(3, dtype=np.float32))
-    assert done.stdout.decode().strip() == str(here.score.tolist()), done.stderr.decode()
+    assert done.stdout.strip() == str(here.score.tolist()), done.stderr
 
 
 def test_a_policy_of_your_own_says_why_it_cannot_be_pickled_but_can_be_copied():

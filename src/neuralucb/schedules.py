@@ -23,7 +23,7 @@ class Phase(NamedTuple):
 
 Schedule: TypeAlias = tuple[Phase, ...]
 
-NAMED = {
+NAMED: dict[str, Schedule] = {
     "synthetic": (Phase(50),),
     "real": (Phase(1, until=2000), Phase(100)),
 }

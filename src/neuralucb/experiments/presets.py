@@ -49,10 +49,10 @@ OFTEN_AT_FIRST = "1:200,5:1000,10:2000,50"
 """A schedule: every round up to 200, every 5th up to 1000, and so on."""
 
 
-REAL = {"width": 100, "design": "diagonal"}
+REAL: dict[str, Any] = {"width": 100, "design": "diagonal"}
 
 
-GOOD = REAL | {
+GOOD: dict[str, Any] = REAL | {
     "scaling": "standard",
     "encoding": "heads",
     "start": "warm",
@@ -62,13 +62,13 @@ GOOD = REAL | {
 }
 
 
-DEEP = GOOD | {"width": 300, "depth": 3}
+DEEP: dict[str, Any] = GOOD | {"width": 300, "depth": 3}
 
 
-SETTLING = {"optimizer": "adam", "decay": "linear", "intercept": True}
+SETTLING: dict[str, Any] = {"optimizer": "adam", "decay": "linear", "intercept": True}
 
 
-RELEASED = REAL | {
+RELEASED: dict[str, Any] = REAL | {
     "scaling": "standard",
     "initialization": "uniform",
     "biases": True,

@@ -61,7 +61,7 @@ class Skipped:
     MOST = 20
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count: int = 0
         self.first: list[tuple[int, str]] = []
 
     def __call__(self, line: int, reason: str) -> None:

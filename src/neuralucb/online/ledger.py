@@ -148,9 +148,9 @@ class Ledger:
     def __init__(self) -> None:
         self.pending: dict[int, DecisionBatch] = {}
         """by number; a decision's row in its batch is `number - batch.first`"""
-        self.next = 0
+        self.next: int = 0
         """the number after the last decision recorded"""
-        self.reserved = 0
+        self.reserved: int = 0
         """the number after the last one reserved"""
         self._resolved: OrderedDict[int, tuple[DecisionBatch, str, float | None]] = OrderedDict()
         self._remaining: dict[int, int] = {}

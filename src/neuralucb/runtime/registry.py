@@ -22,7 +22,9 @@ class Registry(dict[str, Thing]):
 
     def __init__(self, kind: str, check: Callable[[str, Any], None]) -> None:
         super().__init__()
-        self.kind, self.check, self.group = kind, check, f"neuralucb.{kind}s"
+        self.kind: str = kind
+        self.check: Callable[[str, Any], None] = check
+        self.group: str = f"neuralucb.{kind}s"
 
     def __setitem__(self, name: str, thing: Thing) -> None:
         if name in self and self[name] is not thing:

@@ -50,7 +50,7 @@ class TensorBoard:
     """Regret curves and settings as event files, one folder per run. Needs the extra `tensorboard`."""
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+        self.folder: Path = Path(folder)
 
     def start(self, sweep: Sweep) -> None:
         """Check that it can be used."""
@@ -73,7 +73,8 @@ class MLflow:
     """A run of MLflow per run, with settings as parameters and regret as a metric. Needs the extra `mlflow`."""
 
     def __init__(self, uri: str | None = None, experiment: str | None = None) -> None:
-        self.uri, self.experiment = uri, experiment
+        self.uri: str | None = uri
+        self.experiment: str | None = experiment
 
     def start(self, sweep: Sweep) -> None:
         """Open the experiment, named after the sweep unless told otherwise."""
@@ -100,7 +101,9 @@ class WandB:
     """A run of Weights & Biases per run; `mode="offline"` needs no account. Needs the extra `wandb`."""
 
     def __init__(self, project: str | None = None, *, folder: str | Path = ".", mode: str = "offline") -> None:
-        self.project, self.folder, self.mode = project, Path(folder), mode
+        self.project: str | None = project
+        self.folder: Path = Path(folder)
+        self.mode: str = mode
 
     def start(self, sweep: Sweep) -> None:
         """Check that it can be used."""

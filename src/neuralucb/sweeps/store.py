@@ -90,7 +90,7 @@ class Store:
     """
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
+        self.folder: Path = Path(folder)
 
     @property
     def resume_command(self) -> str:
