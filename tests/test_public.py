@@ -4,8 +4,10 @@ import ast
 import copy
 import dataclasses
 import inspect
+import io
 import pickle
 import typing
+import zipfile
 from importlib import import_module
 from pathlib import Path
 
@@ -34,6 +36,8 @@ LONG = {
     "str": lambda: "a long story\n" * 1000,
     "Path": lambda: Path("folder/" * 1000),
 }
+METADATA = 16_000
+"""Bytes of a wheel that are not its modules: the license, README and a list of all files."""
 STATISTICS = {"Result", "Comparison", "SweepResult"}
 """They print statistics, for which any values will not do; tests of their rooms look at that."""
 
@@ -142,6 +146,14 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
         "assert not {'jax', 'numpy'} & set(sys.modules)",
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_wheel_is_small():
+    """Compressed as pip compresses it."""
+    with zipfile.ZipFile(packed := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as wheel:
+        for path in SOURCE.parent.rglob("*.py"):
+            wheel.write(path, path.relative_to(SOURCE.parent.parent))
+    assert len(packed.getvalue()) <= 350_000 - METADATA
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
