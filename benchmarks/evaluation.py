@@ -52,9 +52,9 @@ if __name__ == "__main__":
             np.asarray(wanted(batch))
 
     timed(f"probabilities of {count:,} decisions, generating included", ask)
-    timed("ips and snips, generating included", lambda: evaluate(log, bandit, belief, methods=("ips", "snips")))
+    timed("ips and snips, generating included", lambda: evaluate(bandit, belief, log, methods=("ips", "snips")))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.parquet"
         timed("writing them as Parquet", lambda: write_log(path, decisions(count)))
         stored = open_log(path)
-        timed("all five estimators from Parquet, two passes", lambda: evaluate(stored, bandit, belief))
+        timed("all five estimators from Parquet, two passes", lambda: evaluate(bandit, belief, stored))

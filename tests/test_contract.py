@@ -13,7 +13,6 @@ from neuralucb.history import append, empty
 from neuralucb.policy import fingerprint
 from neuralucb.problems import reveal, synthetic
 from neuralucb.rules import floor
-from neuralucb.schedules import read_schedule
 from neuralucb.simulation import simulate
 
 DIM, ARMS, ROUNDS = 4, 3, 30
@@ -56,9 +55,7 @@ def experienced(name):
 
 def regret(name, seeds):
     def one(seed):
-        return simulate(
-            jax.random.key(seed), small(name), world(name), rounds=ROUNDS, schedule=read_schedule("10")
-        ).trace
+        return simulate(jax.random.key(seed), small(name), world(name), rounds=ROUNDS, schedule="10").trace
 
     return jax.jit(jax.vmap(one))(np.asarray(seeds, np.uint32))
 
@@ -132,7 +129,7 @@ def test_a_run_compiles_once_and_takes_any_seed(name):
     compiled = jax.jit(
         lambda seed: simulate(
             jax.random.key(seed), small(name), world(name), rounds=ROUNDS,
-            schedule=read_schedule("10"),
+            schedule="10",
         ).trace.arm
     )  # fmt: skip
     assert not np.array_equal(compiled(np.uint32(1)), compiled(np.uint32(2)))
@@ -155,7 +152,7 @@ def test_each_number_alone_may_differ_between_lanes(name):
 
     def one(seed, values):
         bandit = bandit_of(values)
-        end = simulate(jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule=read_schedule("10"))
+        end = simulate(jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule="10")
         asked = bandit.select(jax.random.key(0), end.belief, contexts(name, 5))
         return end.trace.arm, asked.score
 
@@ -170,9 +167,7 @@ def test_each_number_alone_may_differ_between_lanes(name):
 def test_knowing_the_rounds_changes_no_choice(name):
     def one(seed, rounds):
         bandit = ALGORITHMS[name].recipe(Task(DIM, rounds), defaults(name))
-        return simulate(
-            jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule=read_schedule("10")
-        ).trace.arm
+        return simulate(jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule="10").trace.arm
 
     known, unknown = (jax.jit(lambda seed, at=at: one(seed, at))(np.uint32(1)) for at in (ROUNDS, None))
     assert_array_equal(known, unknown)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from neuralucb.schedules import learning_rounds, read_schedule, remembered
+from neuralucb import InputError
+from neuralucb.schedules import Phase, learning_rounds, read_schedule, remembered
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,14 @@ def test_a_phase_may_forget_the_rounds_between_trainings():
 def test_what_is_no_schedule_is_refused(text):
     with pytest.raises(ValueError, match="schedule"):
         read_schedule(text)
+
+
+def test_a_schedule_that_was_read_is_itself():
+    read = read_schedule("10:500,50!")
+    assert read_schedule(read) is read
+
+
+@pytest.mark.parametrize("other", [(), (10, 20), None, [Phase(10)]])
+def test_phases_of_something_else_are_refused(other):
+    with pytest.raises(InputError, match="schedule must be one of"):
+        read_schedule(other)

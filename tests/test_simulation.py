@@ -16,7 +16,6 @@ from neuralucb.history import append, empty
 from neuralucb.networks.network import Network
 from neuralucb.problems import reveal, synthetic
 from neuralucb.runtime.precision import exact
-from neuralucb.schedules import read_schedule
 from neuralucb.simulation import prepare, simulate
 from neuralucb.training import sgd
 
@@ -26,13 +25,13 @@ SMALL = {"width": 4, "steps": 3, "batch_size": 4, "networks": 2, "budget": 5}
 
 def run_whole(seed, bandit, *, rounds=25, schedule="10", world=WORLD):
     with jax.enable_x64(True):
-        run = jax.jit(lambda key: simulate(key, bandit, world, rounds=rounds, schedule=read_schedule(schedule)))
+        run = jax.jit(lambda key: simulate(key, bandit, world, rounds=rounds, schedule=schedule))
         return run(jax.random.key(seed))
 
 
 def test_a_run_is_what_playing_by_hand_gives():
     bandit = build("neural-ucb", dim=4, width=4, steps=3, batch_size=4)
-    trace, belief = simulate(jax.random.key(2), bandit, WORLD, rounds=25, schedule=read_schedule("10"))
+    trace, belief = simulate(jax.random.key(2), bandit, WORLD, rounds=25, schedule="10")
     world_key, rounds_key, init_key, select_key, learn_key = jax.random.split(jax.random.key(2), 5)
     world, by_hand = WORLD.init(world_key, ()), bandit.init(init_key)
     record = empty(np.zeros(4, np.float32), capacity=25)
@@ -53,7 +52,7 @@ def test_a_run_is_what_playing_by_hand_gives():
 
 def test_rounds_that_are_forgotten_are_not_learned_from():
     bandit = build("neural-ucb", dim=4, width=4, steps=3, batch_size=4)
-    run = prepare(bandit, WORLD, rounds=13, schedule=read_schedule("2:4,3!"))
+    run = prepare(bandit, WORLD, rounds=13, schedule="2:4,3!")
     with jax.enable_x64(True):
         state = jax.jit(lambda key: run.advance(key, (), run.begin(key, ()), 0, len(run.ends)))(jax.random.key(5))
     _, rounds_key, *_ = jax.random.split(jax.random.key(5), 5)
@@ -89,7 +88,7 @@ def test_the_same_seed_gives_every_algorithm_the_same_problem_contexts_and_noise
             bandit,
             reveal(problem) if ALGORITHMS[name].sees_expected else problem,
             rounds=5,
-            schedule=read_schedule("2"),
+            schedule="2",
         )
         with jax.enable_x64(True):
             whole_run = jax.jit(lambda key, run=run: run.advance(key, (), run.begin(key, ()), 0, len(run.ends)))
@@ -148,7 +147,7 @@ def test_a_run_whose_inverse_drifts_is_marked_though_all_numbers_are_finite():
 def test_pieces_give_what_the_whole_gives(schedule):
     bandit = build("neural-ucb", dim=4, width=4, steps=3, batch_size=4)
     trace, _ = run_whole(1, bandit, schedule=schedule)
-    run = prepare(bandit, WORLD, rounds=25, schedule=read_schedule(schedule))
+    run = prepare(bandit, WORLD, rounds=25, schedule=schedule)
     with jax.enable_x64(True):
         advance = jax.jit(run.advance)
         state = jax.jit(run.begin)(jax.random.key(1), ())
@@ -160,7 +159,7 @@ def test_pieces_give_what_the_whole_gives(schedule):
 
 def test_rounds_below_one_are_refused():
     with pytest.raises(ValueError, match="rounds must be at least 1, got 0"):
-        prepare(build("lin-ucb", dim=4), WORLD, rounds=0, schedule=read_schedule("10"))
+        prepare(build("lin-ucb", dim=4), WORLD, rounds=0, schedule="10")
 
 
 def test_a_float64_belief_is_not_truncated_by_someone_elses_compiler():

@@ -6,7 +6,6 @@ import pytest
 
 from neuralucb import Problem, run, simulate, synthetic
 from neuralucb.algorithms import build
-from neuralucb.schedules import read_schedule
 
 MARGIN = 5
 
@@ -44,9 +43,7 @@ def test_where_rewards_say_nothing_nobody_beats_chance():
     def regret(name, seed, **settings):
         bandit = build(name, dim=20, **settings)
         problem = blind(synthetic("h1"))
-        return simulate(
-            jax.random.key(seed), bandit, problem, rounds=600, schedule=read_schedule("50")
-        ).trace.regret.sum()
+        return simulate(jax.random.key(seed), bandit, problem, rounds=600, schedule="50").trace.regret.sum()
 
     with jax.enable_x64(True):
         seeds = np.arange(10, dtype=np.uint32)

@@ -1,58 +1,93 @@
-"""Neural contextual bandits: NeuralUCB (Zhou, Li & Gu 2020), its baselines and its experiments."""
+"""Neural contextual bandits: NeuralUCB (Zhou, Li & Gu 2020), its baselines and its experiments.
+
+All that is public is here: `neuralucb.<TAB>` shows it. What a name needs is imported when it is first used.
+"""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from neuralucb.algorithms import build
-    from neuralucb.experiments import compare, run, run_grid
-    from neuralucb.online import Decision, OnlineBandit
-    from neuralucb.policy import Choice, Estimator, Info, Policy, Prediction
-    from neuralucb.problems import Problem, Round, labelled, synthetic
-    from neuralucb.runtime.errors import InputError, StorageError
-    from neuralucb.schedules import read_schedule
-    from neuralucb.simulation import Trace, simulate
-
 _HOMES = {
-    "algorithms": ("build",),
-    "experiments": ("compare", "run", "run_grid"),
-    "online": ("Decision", "OnlineBandit"),
-    "policy": ("Choice", "Estimator", "Info", "Policy", "Prediction"),
-    "problems": ("Problem", "Round", "labelled", "synthetic"),
+    "algorithms": ("Algorithm", "Task", "build"),
+    "experiments": ("Result", "Summary", "compare", "run", "run_grid"),
+    "history": ("History",),
+    "networks": ("Network",),
+    "online": ("Decision", "Explanation", "Health", "Lesson", "OnlineBandit"),
+    "policy": ("Choice", "Estimator", "Info", "Origin", "Policy", "Prediction", "Slot", "fingerprint"),
+    "problems": ("Definition", "Problem", "Round", "from_file", "labelled", "synthetic"),
     "runtime.errors": ("InputError", "StorageError"),
-    "schedules": ("read_schedule",),
-    "simulation": ("Trace", "simulate"),
+    "schedules": ("Phase", "Schedule", "read_schedule"),
+    "settings": ("Setting",),
+    "simulation": ("Outcome", "Trace", "simulate"),
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+"""Where each public name comes from. A new one is added here and, for type checkers, below; a test compares the two."""
 
-__all__ = [
-    "Choice",
-    "Decision",
-    "Estimator",
-    "Info",
-    "InputError",
-    "OnlineBandit",
-    "Policy",
-    "Prediction",
-    "Problem",
-    "Round",
-    "StorageError",
-    "Trace",
-    "build",
-    "compare",
-    "labelled",
-    "read_schedule",
-    "run",
-    "run_grid",
-    "simulate",
-    "synthetic",
-]
+_ROOMS = ("algorithms", "evaluation", "experiments", "logs", "networks", "online", "problems", "sweeps", "theory")
+"""Packages that work as `neuralucb.theory.analyse` without an import of their own."""
 
+if TYPE_CHECKING:
+    from neuralucb import (
+        algorithms as algorithms,
+        evaluation as evaluation,
+        experiments as experiments,
+        logs as logs,
+        networks as networks,
+        online as online,
+        problems as problems,
+        sweeps as sweeps,
+        theory as theory,
+    )
+    from neuralucb.algorithms import Algorithm as Algorithm, Task as Task, build as build
+    from neuralucb.experiments import (
+        Result as Result,
+        Summary as Summary,
+        compare as compare,
+        run as run,
+        run_grid as run_grid,
+    )
+    from neuralucb.history import History as History
+    from neuralucb.networks import Network as Network
+    from neuralucb.online import (
+        Decision as Decision,
+        Explanation as Explanation,
+        Health as Health,
+        Lesson as Lesson,
+        OnlineBandit as OnlineBandit,
+    )
+    from neuralucb.policy import (
+        Choice as Choice,
+        Estimator as Estimator,
+        Info as Info,
+        Origin as Origin,
+        Policy as Policy,
+        Prediction as Prediction,
+        Slot as Slot,
+        fingerprint as fingerprint,
+    )
+    from neuralucb.problems import (
+        Definition as Definition,
+        Problem as Problem,
+        Round as Round,
+        from_file as from_file,
+        labelled as labelled,
+        synthetic as synthetic,
+    )
+    from neuralucb.runtime.errors import InputError as InputError, StorageError as StorageError
+    from neuralucb.schedules import Phase as Phase, Schedule as Schedule, read_schedule as read_schedule
+    from neuralucb.settings import Setting as Setting
+    from neuralucb.simulation import Outcome as Outcome, Trace as Trace, simulate as simulate
+else:  # a checker that saw __getattr__ would take any name for a public one
+    _HOME = {name: home for home, names in _HOMES.items() for name in names}
+    __all__ = sorted(_HOME)
 
-def __getattr__(name: str) -> Any:
-    """Import on first use, so that `neuralucb --help` does not wait for JAX."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'neuralucb' has no attribute {name!r}")
-    return getattr(import_module(f"neuralucb.{_HOME[name]}"), name)
+    def __getattr__(name):
+        """Import on first use, so that `neuralucb --help` does not wait for JAX."""
+        if name in _ROOMS:
+            return import_module(f"neuralucb.{name}")
+        if name not in _HOME:
+            raise AttributeError(f"module 'neuralucb' has no attribute {name!r}")
+        return getattr(import_module(f"neuralucb.{_HOME[name]}"), name)
+
+    def __dir__():
+        return sorted([*_HOME, *_ROOMS, "__version__"])

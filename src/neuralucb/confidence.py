@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from neuralucb.runtime.precision import Number, require
+from neuralucb.runtime.records import brief
 
 __all__ = ["Assumptions", "Confidence", "constant", "self_normalised", "theoretical"]
 
@@ -14,6 +15,7 @@ Confidence: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
 """rounds t, log(det Z_t / det λI) -> γ_t"""
 
 
+@brief
 class Assumptions(NamedTuple):
     """What the analysis assumes about the rewards, and the constants it gives no value for."""
 

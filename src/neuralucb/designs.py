@@ -10,6 +10,7 @@ from neuralucb.gradients import Block, Outer, cast, dense, map_layers
 from neuralucb.networks.arm_blocks import block_product
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.precision import Number, require
+from neuralucb.runtime.records import brief
 
 __all__ = ["Design", "Full", "by_arm", "diagonal", "drift", "full", "has_drifted", "none"]
 
@@ -19,6 +20,7 @@ LARGEST_DRIFT = 1.0
 """Beyond it Z⁻¹ has lost all digits in some direction, and widths of common gradients are off by about a hundredth."""
 
 
+@brief
 class Design(NamedTuple):
     """A gradient g is a pytree whose leaves are arrays, `Outer` or `Block`, already divided by sqrt(m)."""
 
@@ -34,6 +36,7 @@ class Design(NamedTuple):
     """Z, b -> Z⁻¹ b, for a b shaped like the dense gradient"""
 
 
+@brief
 class Full(NamedTuple):
     """Z⁻¹ and log(det Z / det λI), both kept up to date; and Zv for one direction v, by which `drift` checks Z⁻¹."""
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.records import brief
 
 __all__ = ["History", "append", "empty", "total"]
 
@@ -17,6 +18,7 @@ BLOCK = 256
 """Rows summed at a time by `total`: large enough for matrix products, small enough not to waste the last block."""
 
 
+@brief
 class History(NamedTuple):
     """The first `seen` rows of contexts and rewards are what was observed; the rest is unused."""
 

@@ -1,8 +1,9 @@
 """The contract: one noun, four verbs. Every algorithm is a `Policy`; most are made by `policy(estimator, rule)`."""
 
 import hashlib
+import pickle
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ import numpy as np
 from neuralucb.history import History
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
+from neuralucb.runtime.records import brief, show
 
 __all__ = [
     "Belief",
@@ -35,6 +37,7 @@ Belief: TypeAlias = Any
 Context: TypeAlias = Any
 
 
+@brief
 class Slot(NamedTuple):
     """The context of one arm where all arms share one x: that x, and the number of the arm."""
 
@@ -42,6 +45,7 @@ class Slot(NamedTuple):
     arm: jax.Array
 
 
+@brief
 class Prediction(NamedTuple):
     """What an estimator believes about K arms, and how much it has observed."""
 
@@ -55,6 +59,7 @@ class Prediction(NamedTuple):
     """log(det Z_t / det λI), the information gathered so far."""
 
 
+@brief
 class Choice(NamedTuple):
     """The arm chosen, and why: mean, width, score and propensity of every arm."""
 
@@ -72,6 +77,7 @@ class Choice(NamedTuple):
     """
 
 
+@brief
 class Info(NamedTuple):
     """How one call to `learn` went."""
 
@@ -86,6 +92,7 @@ class Info(NamedTuple):
         return cls(jnp.full((), jnp.nan, dtype=jnp.float32), jnp.zeros((), dtype=bool))
 
 
+@brief
 class Origin(NamedTuple):
     """The arguments of `build`, as plain values."""
 
@@ -120,7 +127,28 @@ class Policy(NamedTuple):
     origin: "Origin | None" = None
     """How `build` made it, so that it can be made again; None for a policy of your own."""
 
+    def __repr__(self) -> str:
+        if self.origin is None:
+            return show("Policy", dict(zip(self._fields[:4], self[:4], strict=True)))
+        algorithm, *task, settings = self.origin
+        known = {name: value for name, value in zip(Origin._fields[1:], task, strict=False) if value is not None}
+        return show("Policy", {"algorithm": algorithm, **known, **dict(settings)}, dense=True)
 
+    def __copy__(self) -> "Policy":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "Policy":
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        """A policy of `build` is pickled as its origin (see `algorithms.registry`); another one is only functions."""
+        raise pickle.PicklingError(
+            "a Policy can only be pickled if `build` made it: pickle keeps no functions made inside others. Give the "
+            "other process what it takes to make the policy, or register the algorithm and use `build`."
+        )
+
+
+@brief
 class Estimator(NamedTuple):
     """A policy without its rule of choice: it predicts mean and width for one arm's context."""
 

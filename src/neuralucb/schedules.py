@@ -23,31 +23,34 @@ class Phase(NamedTuple):
 
 Schedule: TypeAlias = tuple[Phase, ...]
 
-NAMED = {
+NAMED: dict[str, Schedule] = {
     "synthetic": (Phase(50),),
     "real": (Phase(1, until=2000), Phase(100)),
 }
 """The paper's two sets of experiments, the second as its released code reads it."""
 
 
-def read_schedule(text: str) -> Schedule:
-    """Read a schedule: after which rounds a policy learns.
+def read_schedule(schedule: str | Schedule) -> Schedule:
+    """Read a schedule: after which rounds a policy learns. Whatever takes a schedule takes such a text.
 
     Args:
-        text: A name (`synthetic`, `real`), or phases such as `10:500,50:2000,100`, which learns every 10 rounds up to
-            round 500, every 50 up to 2000, and every 100 after. With `100!` the rounds in between are not remembered.
+        schedule: A name (`synthetic`, `real`), or phases such as `10:500,50:2000,100`, which learns every 10 rounds up
+            to round 500, every 50 up to 2000, and every 100 after. With `100!` the rounds in between are not
+            remembered. Phases that were read already are returned as they are.
 
     Returns:
         The phases, in order.
 
     Raises:
-        InputError: If the text is neither.
+        InputError: If it is none of these.
 
     Example:
         >>> read_schedule("10:500,50")
         (Phase(every=10, until=500, forgets=False), Phase(every=50, until=None, forgets=False))
     """
-    text = str(text)
+    if isinstance(schedule, tuple) and schedule and all(isinstance(phase, Phase) for phase in schedule):
+        return schedule
+    text = str(schedule)
     if text in NAMED:
         return NAMED[text]
     phases = []

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.records import brief
 
 __all__ = [
     "Setting",
@@ -25,6 +26,7 @@ SMALLEST, LARGEST = 1e-30, 1e30
 LARGEST_INTEGER = 2**31 - 1
 
 
+@brief
 class Setting(NamedTuple):
     """One hyperparameter. A traced one is a number that a compiled run takes as input; others shape the program."""
 

@@ -14,11 +14,13 @@ from neuralucb.policy import Belief, Policy
 from neuralucb.problems.problem import Problem, Round
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
-from neuralucb.schedules import Schedule, learning_rounds, remembered
+from neuralucb.runtime.records import brief
+from neuralucb.schedules import Schedule, learning_rounds, read_schedule, remembered
 
 __all__ = ["Outcome", "Simulation", "State", "Trace", "draw_rounds", "prepare", "simulate"]
 
 
+@brief
 class Trace(NamedTuple):
     """What happened, round by round."""
 
@@ -32,6 +34,7 @@ class Trace(NamedTuple):
     """training loss after the last training; NaN if none"""
 
 
+@brief
 class Outcome(NamedTuple):
     """A whole run: what happened, and what is believed at the end."""
 
@@ -39,6 +42,7 @@ class Outcome(NamedTuple):
     belief: Belief
 
 
+@brief
 class State(NamedTuple):
     """A run between two segments: all it takes to continue."""
 
@@ -49,6 +53,7 @@ class State(NamedTuple):
     trace: Trace
 
 
+@brief
 class Simulation(NamedTuple):
     """A run in pieces, for callers that show progress between them."""
 
@@ -60,7 +65,7 @@ class Simulation(NamedTuple):
     """the last round of each segment"""
 
 
-def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule) -> Outcome:
+def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, schedule: str | Schedule) -> Outcome:
     """Play one whole run. Pure; compile it with `jit`, batch it with `vmap`.
 
     Compiled by you, a policy with a float64 design needs `with jax.enable_x64(True):` around compiling and calling.
@@ -70,19 +75,18 @@ def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, s
         policy: What plays; see `build`.
         problem: What is played; see `synthetic` and `labelled`.
         rounds: T, at least 1.
-        schedule: After which rounds the policy learns; see `read_schedule`.
+        schedule: After which rounds the policy learns, such as "50" or "10:500,50"; see `read_schedule`.
 
     Returns:
         The trace of the run, and the final belief.
 
     Raises:
-        InputError: If rounds is below 1.
+        InputError: If rounds is below 1, or the schedule cannot be read.
 
     Example:
         >>> import jax, neuralucb
         >>> policy, problem = neuralucb.build("lin-ucb", dim=4), neuralucb.synthetic("h1", dim=4, arms=3)
-        >>> schedule = neuralucb.read_schedule("10")
-        >>> trace, belief = simulate(jax.random.key(0), policy, problem, rounds=20, schedule=schedule)
+        >>> trace, belief = simulate(jax.random.key(0), policy, problem, rounds=20, schedule="10")
         >>> trace.regret.shape
         (20,)
     """
@@ -108,15 +112,16 @@ def draw_rounds(key: jax.Array, problem: Problem, *, rounds: int) -> Round:
     return jax.vmap(draw)(jnp.arange(rounds, dtype=jnp.int32))
 
 
-def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule) -> Simulation:
+def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: str | Schedule) -> Simulation:
     """The run as a beginning and a way to advance by segments, each of which ends with a training.
 
     The last segment ends without one if the schedule has none after the last round.
     """
     _check_rounds(rounds)
-    trainings = [int(t) for t in learning_rounds(schedule, rounds=rounds)]
+    phases = read_schedule(schedule)
+    trainings = [int(t) for t in learning_rounds(phases, rounds=rounds)]
     ends = trainings if trainings and trainings[-1] == rounds else [*trainings, rounds]
-    segments = _segments(ends, remembered(schedule, ends))
+    segments = _segments(ends, remembered(phases, ends))
 
     def begin(key: jax.Array, data: Any) -> State:
         keys = _Keys(*random.split(key, 5))

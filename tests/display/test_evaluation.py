@@ -13,7 +13,7 @@ from tests.evaluation.worlds import (
 
 
 def test_a_table_shows_errors_to_three_digits_and_says_what_is_not_known():
-    rates = evaluate(in_memory(world(400, 1)), POLICY, (), methods=("ips",))
+    rates = evaluate(POLICY, (), in_memory(world(400, 1)), methods=("ips",))
     assert_allclose([len(cell.partition(".")[2]) for cell in _cells_of(rates)], 4)
     small = rates._replace(logged=rates.logged._replace(error=0.00042))
     assert_allclose([len(cell.partition(".")[2]) for cell in _cells_of(small)], 6)

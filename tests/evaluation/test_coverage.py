@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from neuralucb.evaluation import FROZEN, evaluate, replay
-from neuralucb.schedules import read_schedule
 from tests.evaluation.worlds import (
     POLICY,
     SHARED_POLICY,
@@ -41,7 +40,7 @@ def check_coverage(made, truth):
 def test_intervals_hold_the_true_value_as_often_as_they_say_and_half_as_wide_do_not(own):
     policy, truth = (POLICY, true_value()) if own else (SHARED_POLICY, true_value_shared())
     made = [
-        evaluate(in_memory(opposed_world(DECISIONS, seed, own=own)), policy, (), level=LEVEL, switch=4.0).estimates
+        evaluate(policy, (), in_memory(opposed_world(DECISIONS, seed, own=own)), level=LEVEL, switch=4.0).estimates
         for seed in range(LOGS)
     ]
     assert tuple(one.method for one in made[0]) == FROZEN
@@ -53,6 +52,6 @@ def test_intervals_of_replay_hold_the_true_value_as_often_as_they_say_and_half_a
     made = []
     for seed in range(LOGS):
         log = in_memory(world(DECISIONS, seed, logging=0.2))
-        end = replay(jax.random.key(seed), POLICY, log, schedule=read_schedule("100000"), level=LEVEL)
+        end = replay(jax.random.key(seed), POLICY, log, schedule="100000", level=LEVEL)
         made.append([end.estimate])
     check_coverage(made, true_value())

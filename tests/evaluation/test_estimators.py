@@ -81,10 +81,10 @@ def test_sums_are_the_same_in_any_pieces_and_a_weight_of_two_is_two_decisions():
 
 
 def test_wrong_propensities_and_little_overlap_are_told_in_words():
-    honest = evaluate(in_memory(world(4000, 1)), POLICY, ()).overlap
+    honest = evaluate(POLICY, (), in_memory(world(4000, 1))).overlap
     assert honest.words == ()
     assert abs(honest.mean_weight - 1) < 4 * honest.mean_weight_error
-    lying = evaluate(in_memory(world(4000, 1, lie=lambda p: np.full_like(p, 1 / ARMS))), POLICY, ()).overlap
+    lying = evaluate(POLICY, (), in_memory(world(4000, 1, lie=lambda p: np.full_like(p, 1 / ARMS)))).overlap
     assert any("must average 1" in word for word in lying.words)
     narrow = overlap_of(add(Sums.nothing(), SMALL._replace(propensity=np.asarray([0.001, 0.9, 0.9, 0.9])), switch=10))
     assert any("below 0.01" in word for word in narrow.words)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from neuralucb import build
+from neuralucb import InputError, build
 from neuralucb.evaluation import FROZEN, evaluate
 from neuralucb.logs import convert, open_log, recorded, write_log
 from neuralucb.logs.batches import shape_of
@@ -37,7 +37,7 @@ def test_every_estimator_covers_the_truth_as_often_as_it_says_and_wrong_propensi
         made = []
         for seed in range(MANY):
             log = in_memory(world(500, seed, missing=0.1, lie=lie))
-            made.append(evaluate(log, POLICY, (), level=LEVEL, methods=FROZEN).estimates)
+            made.append(evaluate(POLICY, (), log, level=LEVEL, methods=FROZEN).estimates)
         return coverage(made, truth)
 
     share, bias = repeat(lambda p: p)
@@ -55,7 +55,7 @@ def test_the_doubly_robust_estimator_survives_a_wrong_model_but_not_wrong_propen
         made = []
         for seed in range(REPETITIONS):
             log = in_memory(world(500, seed, bend=1.5, lie=lie))
-            made.append(evaluate(log, POLICY, (), level=LEVEL, methods=methods, switch=1e9).estimates)
+            made.append(evaluate(POLICY, (), log, level=LEVEL, methods=methods, switch=1e9).estimates)
             assert made[-1][1].value == made[-1][2].value  # no weight is that large
         return is_covered(coverage(made, true_value(bend=1.5))[0], REPETITIONS)
 
@@ -75,7 +75,7 @@ def test_ucb_with_a_floor_makes_a_log_that_tells_its_own_value():
     chunk = recorded(contexts, choices.arm, mean[np.arange(3000), choices.arm], np.asarray(choices.propensity))
     assert not np.isnan(chunk.propensity).any()
     truth = (softmax(contexts @ TARGET) * mean).sum(axis=1).mean()
-    made = {one.method: one for one in evaluate(in_memory(chunk), POLICY, ()).estimates}
+    made = {one.method: one for one in evaluate(POLICY, (), in_memory(chunk)).estimates}
     for method in ("ips", "snips", "doubly-robust"):
         assert abs(made[method].value - truth) < 4 * made[method].error
 
@@ -95,7 +95,7 @@ def test_a_policy_learns_from_a_log_and_is_better_than_the_one_that_logged(tmp_p
     bandit = build("lin-ucb", **shape_of(log), exploration=0.01)
     learned = learn_from(jax.random.key(0), bandit, log, end=1000)
     assert int(learned.history.seen) == int((~np.isnan(rewards[:1000])).sum()) == int(learned.belief.rounds)
-    made = evaluate(log, bandit, learned.belief, begin=1000)
+    made = evaluate(bandit, learned.belief, log, begin=1000)
     assert made.without_reward + made.decisions == 1000
     best = mean[1000:].max(axis=1).mean()
     for one in made.estimates:
@@ -115,5 +115,17 @@ def test_a_log_without_features_and_with_masks_is_evaluated(tmp_path):
     for name in ("log.parquet", "log.dsjson"):
         log = open_log(tmp_path / name)
         bandit = build("lin-ucb", **shape_of(log), exploration=0.0)
-        made = evaluate(log, bandit, learn_from(jax.random.key(0), bandit, log).belief)
+        made = evaluate(bandit, learn_from(jax.random.key(0), bandit, log).belief, log)
         assert_allclose(made.estimates[1].value, able[:, 2].mean(), atol=4 * made.estimates[1].error)
+
+
+def test_the_order_of_0_1_works_once_more_with_a_warning():
+    log = in_memory(world(200, 3))
+    with pytest.warns(DeprecationWarning, match=r"write evaluate\(policy, belief, log\)"):
+        made = evaluate(log, POLICY, (), methods=("ips",))
+    assert made == evaluate(POLICY, (), log, methods=("ips",))
+
+
+def test_something_else_in_place_of_the_log_is_refused():
+    with pytest.raises(InputError, match="log must be a Log, as `open_log` gives it, got a str"):
+        evaluate(POLICY, (), "log.parquet")

@@ -36,7 +36,7 @@ def test_no_decision_is_judged_by_a_model_that_has_seen_it(missing):
     reward[:missing] = np.nan
     bandit = build("uniform", dim=100)
     log = in_memory(recorded(contexts.astype(np.float32), arm, reward, np.full((200, ARMS), 1 / ARMS)))
-    made = evaluate(log, bandit, bandit.init(jax.random.key(0)), methods=("doubly-robust",))
+    made = evaluate(bandit, bandit.init(jax.random.key(0)), log, methods=("doubly-robust",))
     assert made.estimates[0].error > made.logged.error
 
 
@@ -50,7 +50,7 @@ def test_a_number_added_to_all_rewards_is_added_to_every_estimate(own):
         chunk = recorded(contexts.astype(np.float32), arm, noise + added, np.full((500, 10), 0.1))
         log = Log("memory", chunk.names, 10, 500, lambda: iter([chunk]))
         methods = ("direct", "snips", "doubly-robust", "switch")
-        made = evaluate(log, bandit, bandit.init(jax.random.key(0)), methods=methods)
+        made = evaluate(bandit, bandit.init(jax.random.key(0)), log, methods=methods)
         return np.asarray([[one.value, one.error] for one in made.estimates])
 
     here, there = values(0.0), values(1000.0)
@@ -61,13 +61,13 @@ def test_a_number_added_to_all_rewards_is_added_to_every_estimate(own):
 def test_switch_is_as_uncertain_as_the_model_it_leaves_the_weights_to():
     log = in_memory(world(500, 0))
     direct, all_left, none_left, robust = (
-        evaluate(log, POLICY, (), methods=(method,), switch=at).estimates[0]
+        evaluate(POLICY, (), log, methods=(method,), switch=at).estimates[0]
         for method, at in (("direct", 1), ("switch", 0), ("switch", 1e9), ("doubly-robust", 1))
     )
     assert_allclose(all_left[1:4], direct[1:4], rtol=1e-9)
     assert_allclose(none_left[1:4], robust[1:4], rtol=1e-9)
 
-    made = [evaluate(in_memory(world(500, seed)), POLICY, (), level=LEVEL, methods=("switch",), switch=1.0).estimates
+    made = [evaluate(POLICY, (), in_memory(world(500, seed)), level=LEVEL, methods=("switch",), switch=1.0).estimates
             for seed in range(REPETITIONS)]  # fmt: skip
     assert is_covered(coverage(made, true_value())[0], REPETITIONS).all()
 
@@ -82,7 +82,7 @@ def test_errors_are_those_of_leaving_out_one_decision_at_a_time(own, weighted):
         chunk = chunk._replace(weight=np.random.default_rng(0).uniform(0.5, 3, size=count))
 
     def estimates(chunk):
-        return evaluate(in_memory(chunk), policy, (), switch=4.0).estimates
+        return evaluate(policy, (), in_memory(chunk), switch=4.0).estimates
 
     without = []
     for one in range(count):

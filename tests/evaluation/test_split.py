@@ -4,19 +4,18 @@ import jax
 import numpy as np
 import pytest
 
-from neuralucb import build
+from neuralucb import InputError, build
 from neuralucb.evaluation import FROZEN, METHODS, evaluate, evaluate_after_training, replay
 from neuralucb.logs.warm_start import learn_from
-from neuralucb.schedules import read_schedule
 from tests.evaluation.worlds import DIM, in_memory, world
 
 
 def test_it_learns_from_the_first_share_values_on_the_rest_and_replays_all_of_it(key):
-    log, policy, schedule = in_memory(world(800, 0)), build("lin-ucb", dim=DIM), read_schedule("50")
+    log, policy, schedule = in_memory(world(800, 0)), build("lin-ucb", dim=DIM), "50"
     made = evaluate_after_training(key, policy, log, name="mine", train=0.25, schedule=schedule)
     key_learn, key_replay = jax.random.split(key)
     belief = learn_from(key_learn, policy, log, end=200).belief
-    by_hand = evaluate(log, policy, belief, name="mine", begin=200)
+    by_hand = evaluate(policy, belief, log, name="mine", begin=200)
     along = replay(key_replay, policy, log, schedule=schedule)
     assert made.estimates == (*by_hand.estimates, along.estimate)
     assert made[:5] == by_hand[:5]
@@ -27,7 +26,7 @@ def test_without_training_the_policy_is_valued_as_it_starts(key):
     log, policy = in_memory(world(400, 0)), build("lin-ucb", dim=DIM)
     made = evaluate_after_training(key, policy, log, train=0, methods=FROZEN)
     start = policy.init(jax.random.split(key)[0])
-    assert made == evaluate(log, policy, start)
+    assert made == evaluate(policy, start, log)
 
 
 def test_replay_that_is_impossible_is_a_note_unless_it_was_named(key):
@@ -57,3 +56,8 @@ def test_replay_that_is_impossible_is_a_note_unless_it_was_named(key):
 def test_bad_arguments_are_refused(key, argument, message):
     with pytest.raises(ValueError, match=message):
         evaluate_after_training(key, build("uniform", dim=DIM), in_memory(world(100, 0)), **argument)
+
+
+def test_a_bad_schedule_is_refused_not_noted(key):
+    with pytest.raises(InputError, match="schedule must be one of"):
+        evaluate_after_training(key, build("uniform", dim=DIM), in_memory(world(100, 0)), schedule="often")

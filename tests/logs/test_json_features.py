@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from neuralucb.logs import convert, read_chunks
-from neuralucb.logs import dsjson_read as dsjson
-from neuralucb.logs import json_features as features
+from neuralucb.logs import convert, dsjson_read as dsjson, json_features as features, read_chunks
 from neuralucb.logs.dsjson_read import Events
 
 from .examples import EVENT, numbered, same, together, together_wide, with_context, write_lines

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from neuralucb import InputError, build, compare, read_schedule, run, simulate
+from neuralucb import InputError, build, compare, run, simulate
 from neuralucb.algorithms import ALGORITHMS
 from neuralucb.problems import from_file, labelled
 from neuralucb.problems.labelled import scale_rows
@@ -133,6 +133,6 @@ def test_numbers_too_small_to_scale_are_refused_without_a_warning():
 
 def test_one_run_is_simulated_on_labelled_data():
     policy = build("lin-ucb", dim=3, shared_by=2)
-    outcome = simulate(jax.random.key(0), policy, labelled(X, Y), rounds=40, schedule=read_schedule("10"))
+    outcome = simulate(jax.random.key(0), policy, labelled(X, Y), rounds=40, schedule="10")
     assert outcome.trace.arm.shape == (40,)
     assert_allclose(np.cumsum(outcome.trace.regret), run("lin-ucb", labelled(X, Y), seeds=1, schedule="10").regret[0])

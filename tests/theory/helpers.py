@@ -1,8 +1,7 @@
 """Contexts, kernels and plans that several tests of the theory use."""
 
 import numpy as np
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 
 from neuralucb.experiments import plan
 

@@ -10,19 +10,18 @@ from numpy.testing import assert_allclose
 
 from neuralucb import build, synthetic, theory
 from neuralucb.history import append, empty
-from neuralucb.schedules import read_schedule
 from neuralucb.simulation import draw_rounds, simulate
 
 
 def covered(**options):
     policy = build("neural-ucb", dim=4, width=8, steps=10, batch_size=8, step_size=0.02, **options)
-    problem, when = synthetic("h1", dim=4), read_schedule("20")
+    problem, when = synthetic("h1", dim=4), "20"
     return policy, theory.measure_coverage(policy, problem, rounds=60, schedule=when, seeds=[3, 4])
 
 
 def test_watching_changes_nothing_and_notes_what_was_predicted():
     policy, found = covered(exploration=0.1)
-    problem, when = synthetic("h1", dim=4), read_schedule("20")
+    problem, when = synthetic("h1", dim=4), "20"
     with jax.enable_x64(True):
         trace = jax.jit(lambda key: simulate(key, policy, problem, rounds=60, schedule=when))(jax.random.key(4)).trace
     drawn = draw_rounds(jax.random.key(4), problem, rounds=60)
@@ -67,7 +66,7 @@ def replayed(policy, problem):
 
 
 def test_coverage_is_what_a_replay_of_every_round_finds():
-    problem, when = synthetic("h1", dim=4), read_schedule(str(EVERY))
+    problem, when = synthetic("h1", dim=4), str(EVERY)
     policy = build("neural-ucb", dim=4, width=8, steps=10, batch_size=8, step_size=0.02, exploration=0.1)
     found = theory.measure_coverage(policy, problem, rounds=ROUNDS, schedule=when, seeds=[SEED])
     with jax.enable_x64(True):

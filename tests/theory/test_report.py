@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose
 from neuralucb import build, synthetic, theory
 from neuralucb.experiments import plan
 from neuralucb.problems import build_problem, labelled
-from neuralucb.schedules import read_schedule
 from neuralucb.simulation import draw_rounds, simulate
 from neuralucb.theory import Assumptions, Horizon, tangent_kernel
 from neuralucb.theory.report import finite_or_none
@@ -28,7 +27,7 @@ def test_drawn_rounds_are_those_that_a_run_meets(name, key):
     drawn = draw_rounds(key, problem, rounds=20)
     with jax.enable_x64(True):
         shown = problem._replace(data=jax.device_put(problem.data))
-        trace = jax.jit(lambda key: simulate(key, policy, shown, rounds=20, schedule=read_schedule("10")))(key).trace
+        trace = jax.jit(lambda key: simulate(key, policy, shown, rounds=20, schedule="10"))(key).trace
     chosen = np.take_along_axis(np.asarray(drawn.expected), np.asarray(trace.arm)[:, None], axis=1)[:, 0]
     assert_allclose(trace.regret, drawn.expected.max(axis=1) - chosen, atol=1e-5)
 

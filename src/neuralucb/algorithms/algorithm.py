@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from neuralucb.policy import Policy
+from neuralucb.runtime.records import brief
 from neuralucb.settings import Setting
 
 __all__ = ["Algorithm", "Recipe", "Task"]
@@ -24,6 +25,7 @@ Recipe: TypeAlias = Callable[[Task, Mapping[str, Any]], Policy]
 """task, settings by name -> Policy; numbers among the settings may be traced"""
 
 
+@brief
 class Algorithm(NamedTuple):
     """A recipe by name, its settings with the paper's grids, and where it departs from the paper."""
 

@@ -1,5 +1,7 @@
 """The algorithms by name. Add your own: `ALGORITHMS["mine"] = Algorithm(…)`, and every command and test knows it."""
 
+import copyreg
+from collections.abc import Callable
 from functools import lru_cache
 from numbers import Integral
 from typing import Any
@@ -21,7 +23,7 @@ from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
 from neuralucb.settings import check_integer, read_settings
 
-__all__ = ["ALGORITHMS", "build", "find_algorithm"]
+__all__ = ["ALGORITHMS", "build", "find_algorithm", "rebuild"]
 
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm
@@ -99,6 +101,37 @@ def find_algorithm(name: str) -> Algorithm:
     if name not in ALGORITHMS:
         raise InputError(f"algorithm {name!r} is not known; known: {', '.join(ALGORITHMS)}.")
     return ALGORITHMS[name]
+
+
+def rebuild(origin: Origin) -> Policy:
+    """The policy that `build` made, once more, from what it remembers of its making.
+
+    Args:
+        origin: `policy.origin`; all of it are plain values, which can be stored or sent to another process.
+
+    Returns:
+        A policy equal to the first: in the same process both share their compiled programs.
+
+    Raises:
+        InputError: If this process does not know the algorithm, or it no longer has such a setting.
+
+    Example:
+        >>> policy = build("lin-ucb", dim=3)
+        >>> rebuild(policy.origin) == policy
+        True
+    """
+    algorithm, dim, rounds, shared_by, settings = origin
+    return build(algorithm, dim=dim, rounds=rounds, shared_by=shared_by, **dict(settings))
+
+
+def _reduce(policy: Policy) -> tuple[Callable[[Origin], Policy], tuple[Origin]]:
+    """For pickle: a policy is its origin."""
+    if policy.origin is None:
+        return policy.__reduce__()  # raises, and says why
+    return rebuild, (policy.origin,)
+
+
+copyreg.pickle(Policy, _reduce)
 
 
 @lru_cache(maxsize=64)

@@ -8,9 +8,9 @@ try:
     import typer
 
     from neuralucb.display.console import err
-except ImportError as missing:  # the core installs without them
+except ImportError as _missing:  # the core installs without them
     raise SystemExit(
-        f"{missing.name} is missing: pip install 'neuralucb[experiments]' installs the command line."
+        f"{_missing.name} is missing: pip install 'neuralucb[experiments]' installs the command line."
     ) from None
 from neuralucb.cli.data import data_app, table1
 from neuralucb.cli.logs import evaluate, logs_app, train
@@ -33,7 +33,7 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
 
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Neural contextual bandits: run, compare and reproduce.",
     no_args_is_help=True,
     add_completion=False,
@@ -41,8 +41,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("list")(list_all)
-for command in (run, compare, demo, table1, reproduce, sweep, resume, theory, coverage, evaluate, train):
-    app.command()(command)
+for _command in (run, compare, demo, table1, reproduce, sweep, resume, theory, coverage, evaluate, train):
+    app.command()(_command)
 app.add_typer(data_app, name="data")
 app.add_typer(logs_app, name="logs")
 

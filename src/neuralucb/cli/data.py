@@ -11,7 +11,7 @@ from neuralucb.runtime.errors import InputError
 
 __all__ = ["data_app", "table1"]
 
-data_app = typer.Typer(help="Data sets: list, path, fetch.", no_args_is_help=True)
+data_app: typer.Typer = typer.Typer(help="Data sets: list, path, fetch.", no_args_is_help=True)
 
 
 Name = Annotated[str, typer.Argument(help="See `neuralucb data list`.")]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate", "logs_app", "train"]
 
-logs_app = typer.Typer(help="Logs of decisions: convert, check.", no_args_is_help=True)
+logs_app: typer.Typer = typer.Typer(help="Logs of decisions: convert, check.", no_args_is_help=True)
 
 
 Source = Annotated[Path, typer.Argument(help="A log: .parquet, .dsjson (or .json, .jsonl), .npz, .csv; docs/logs.md.")]

@@ -4,6 +4,7 @@ from rich.console import Console
 
 __all__ = ["err", "out"]
 
-out = Console(markup=False, emoji=False, highlight=False)
+out: Console = Console(markup=False, emoji=False, highlight=False)
 
-err = Console(stderr=True, markup=False, emoji=False, highlight=False)
+
+err: Console = Console(stderr=True, markup=False, emoji=False, highlight=False)

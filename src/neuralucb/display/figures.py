@@ -30,7 +30,7 @@ DASHES: tuple[Any, ...] = (
 )
 
 
-BASELINES = {"uniform": ("#777777", (0, (1, 5))), "oracle": ("#777777", "-")}
+BASELINES: dict[str, tuple[str, Any]] = {"uniform": ("#777777", (0, (1, 5))), "oracle": ("#777777", "-")}
 """Colour and dash of the lines that stay in the background."""
 
 

@@ -25,11 +25,11 @@ class SweepProgress:
     """Counts what the workers of a sweep have done."""
 
     def __init__(self, job: Job) -> None:
-        self.seconds = job.cost.of_batch
+        self.seconds: dict[str, float] = job.cost.of_batch
         self.total = sum(self.seconds.values())
         """estimated seconds of all batches"""
-        self.runs = sum(len(batch.runs) for batch in job.missing)
-        self.finished = 0
+        self.runs: int = sum(len(batch.runs) for batch in job.missing)
+        self.finished: int = 0
         """runs that are stored"""
         self._share: dict[str, float] = {}
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralucb.evaluation.records import Estimate, Overlap, with_interval
+from neuralucb.runtime.records import brief
 
 __all__ = [
     "COLUMNS",
@@ -88,6 +89,7 @@ COLUMNS = ("decision", "weight", "reward", *ESTIMATORS)
 """What is summed over decisions: 1, w, r, and the value of a decision by each estimator."""
 
 
+@brief
 class Rounds(NamedTuple):
     """Decisions as an estimator sees them."""
 
@@ -114,6 +116,7 @@ class Terms(NamedTuple):
     """[n, estimators] k, one column for each of ESTIMATORS"""
 
 
+@brief
 class Sums(NamedTuple):
     """Everything that the estimators need to know of the decisions, as sums over COLUMNS."""
 

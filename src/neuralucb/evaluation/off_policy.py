@@ -1,8 +1,9 @@
 """The value of a policy with a given belief, estimated from a log of another policy: two passes in constant memory."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -43,9 +44,9 @@ class _Totals(NamedTuple):
 
 
 def evaluate(
-    log: Log,
     policy: Policy,
     belief: Belief,
+    log: Log,
     *,
     name: str = "policy",
     methods: Sequence[str] = FROZEN,
@@ -61,9 +62,9 @@ def evaluate(
     `evaluate_after_training` split the log.
 
     Args:
-        log: The log of another policy.
         policy: The policy to value.
         belief: What it believes, such as `learn_from(...).belief`.
+        log: The log of another policy. The order (log, policy, belief) of 0.1 works once more, with a warning.
         name: What to call it in tables.
         methods: Names from FROZEN.
         level: The level of the intervals.
@@ -83,9 +84,10 @@ def evaluate(
         log = open_log(Path("log.parquet"))
         policy = build("lin-ucb", **shape_of(log))
         learned = learn_from(jax.random.key(0), policy, log, end=2000)
-        for estimate in evaluate(log, policy, learned.belief, begin=2000).estimates:
+        for estimate in evaluate(policy, learned.belief, log, begin=2000).estimates:
             print(estimate.method, estimate.value, estimate.low, estimate.high)
     """
+    policy, belief, log = _in_order(policy, belief, log)
     _check(methods, level, switch)
     divides = any(ESTIMATORS[method].divides for method in methods)
     part = Part(log, begin, end, divides, skip_deterministic)
@@ -127,6 +129,20 @@ def target_probabilities(policy: Policy, belief: Belief) -> Callable[[Batch], ja
             print(probabilities(batch))
     """
     return lambda batch: _probabilities(policy, belief, batch.shared, batch.own, batch.available)
+
+
+def _in_order(policy: Any, belief: Any, log: Any) -> tuple[Policy, Belief, Log]:
+    """The arguments of `evaluate` in their order, also if they came in that of 0.1: log, policy, belief."""
+    if isinstance(policy, Log):
+        warnings.warn(
+            "evaluate(log, policy, belief) is deprecated: write evaluate(policy, belief, log), in the order of replay.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        policy, belief, log = belief, log, policy
+    if not isinstance(log, Log):
+        raise InputError(f"log must be a Log, as `open_log` gives it, got a {type(log).__name__}.")
+    return policy, belief, log
 
 
 def _check(methods: Sequence[str], level: float, switch: float) -> None:

@@ -2,13 +2,19 @@
 
 import math
 from statistics import NormalDist
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.records import brief
 
 __all__ = ["Estimate", "Evaluation", "Overlap", "check_level", "with_interval"]
 
+MOST_ESTIMATES, MOST_NOTES = 8, 4
+"""How many are printed."""
 
+
+@brief
 class Estimate(NamedTuple):
     """The value of a policy, in reward per decision, by one method."""
 
@@ -23,6 +29,7 @@ class Estimate(NamedTuple):
     """effective sample size: how many decisions by the policy itself would tell about as much"""
 
 
+@brief
 class Overlap(NamedTuple):
     """How much of what the policy would do is in the log."""
 
@@ -55,6 +62,16 @@ class Evaluation(NamedTuple):
     """None if no method divides by propensities"""
     notes: tuple[str, ...] = ()
     """what else to know: what replay covers, or why it was not possible"""
+
+    def __repr__(self) -> str:
+        lines = [f"Evaluation of {shorten(self.policy, 40)} on {self.decisions} decisions"]
+        lines += [
+            f"  {shorten(one.method, 15):<15} {one.value:>8.4g}  [{one.low:.4g}, {one.high:.4g}]"
+            for one in (self.logged, *self.estimates[:MOST_ESTIMATES])
+        ]
+        said = (*(self.overlap.words if self.overlap else ()), *self.notes)
+        lines += [f"  {shorten(text, 98, placeholder=' …')}" for text in said[:MOST_NOTES]]
+        return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
         """As plain values that JSON knows; numbers that are not finite become None."""

@@ -16,11 +16,13 @@ from neuralucb.logs.formats import Log
 from neuralucb.policy import Belief, Policy
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
-from neuralucb.schedules import Schedule, learning_rounds
+from neuralucb.runtime.records import brief
+from neuralucb.schedules import Schedule, learning_rounds, read_schedule
 
 __all__ = ["Replay", "replay", "with_replay"]
 
 
+@brief
 class Replay(NamedTuple):
     """The estimate by replay, and how much of the log it used."""
 
@@ -73,7 +75,7 @@ def replay(
     policy: Policy,
     log: Log,
     *,
-    schedule: Schedule,
+    schedule: str | Schedule,
     level: float = 0.95,
     begin: int = 0,
     end: int | None = None,
@@ -89,7 +91,7 @@ def replay(
         key: Randomness of the policy's start, choices and training, and of what is accepted.
         policy: The policy to value; it starts knowing nothing.
         log: The log of another policy.
-        schedule: When the policy learns, in accepted decisions.
+        schedule: When the policy learns, in accepted decisions, such as "100"; see `read_schedule`.
         level: The level of the interval.
         begin: The first decision to use, counted from 0.
         end: The first decision to leave out; None for none.
@@ -99,16 +101,17 @@ def replay(
         The estimate, how many decisions were accepted, and what the policy believes at the end.
 
     Raises:
-        InputError: `level` is out of range, a decision is deterministic, fewer than two decisions are accepted, or so
-            many that the propensities must be wrong.
+        InputError: `level` is out of range, the schedule cannot be read, a decision is deterministic, fewer than two
+            decisions are accepted, or so many that the propensities must be wrong.
 
     Example:
         log = open_log(Path("log.parquet"))
         policy = build("lin-ucb", **shape_of(log))
-        replayed = replay(jax.random.key(0), policy, log, schedule=read_schedule("100"))
+        replayed = replay(jax.random.key(0), policy, log, schedule="100")
         print(replayed.accepted, replayed.estimate.value)
     """
     check_level(level)
+    phases = read_schedule(schedule)
     part = Part(log, begin, end, True, skip_deterministic)
     key_init, key_rounds = random.split(key)
     survey = _survey(part)
@@ -116,7 +119,7 @@ def replay(
     # six standard deviations above what is expected: a log with true propensities does not get there
     capacity = int(expected + 6 * np.sqrt(expected) + 10)
     learns = np.zeros(capacity + 1, dtype=bool)
-    learns[learning_rounds(schedule, rounds=capacity)] = True
+    learns[learning_rounds(phases, rounds=capacity)] = True
     history = empty(survey.context, capacity=capacity + 1)
     zero: Any = np.zeros((), np.float64)
     state = _State(policy.init(key_init), history.contexts, history.rewards, jnp.int32(0), zero, zero)
@@ -152,8 +155,8 @@ def with_replay(evaluation: Evaluation, replayed: Replay) -> Evaluation:
         The evaluation with one more estimate and one more note.
 
     Example:
-        made = evaluate(log, policy, belief)
-        print(with_replay(made, replay(key, policy, log, schedule=read_schedule("100"))).notes)
+        made = evaluate(policy, belief, log)
+        print(with_replay(made, replay(key, policy, log, schedule="100")).notes)
     """
     note = (
         f"replay learned along the whole log, starting from nothing, and accepted {replayed.accepted} of "

@@ -13,11 +13,11 @@ from neuralucb.logs.formats import Log
 from neuralucb.logs.warm_start import learn_from
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError
-from neuralucb.schedules import Phase, Schedule
+from neuralucb.schedules import Schedule, read_schedule
 
 __all__ = ["evaluate_after_training"]
 
-SCHEDULE = (Phase(10, until=100), Phase(100, until=1000), Phase(1000, until=10_000), Phase(10_000))
+SCHEDULE = "10:100,100:1000,1000:10000,10000"
 """When a policy learns in replay: often at first, and about 30 times in 30 000 accepted decisions."""
 
 
@@ -31,7 +31,7 @@ def evaluate_after_training(
     methods: Sequence[str] | None = None,
     level: float = 0.95,
     switch: float = 10.0,
-    schedule: Schedule = SCHEDULE,
+    schedule: str | Schedule = SCHEDULE,
     skip_deterministic: bool = False,
 ) -> Evaluation:
     """Train a policy on the first share of a log, and estimate its reward per decision from the rest.
@@ -47,7 +47,7 @@ def evaluate_after_training(
         methods: Names from METHODS. None means all of them, but where replay is impossible, a note says why.
         level: The level of the intervals.
         switch: τ, the weight above which the method `switch` relies on the model.
-        schedule: When the policy learns in replay, in accepted decisions.
+        schedule: When the policy learns in replay, in accepted decisions, such as "100"; see `read_schedule`.
         skip_deterministic: Leave deterministic decisions out of methods that divide by propensities, instead of
             refusing the log.
 
@@ -55,8 +55,8 @@ def evaluate_after_training(
         The estimates by every method, what the second part of the log earned, and a diagnosis of the overlap.
 
     Raises:
-        InputError: A method is unknown, a number is out of range, a decision is deterministic, or the log has too few
-            decisions to train on or to value with.
+        InputError: A method is unknown, a number is out of range, the schedule cannot be read, a decision is
+            deterministic, or the log has too few decisions to train on or to value with.
 
     Example:
         log = open_log(Path("log.parquet"))
@@ -70,13 +70,14 @@ def evaluate_after_training(
     for method in wanted:
         if method not in METHODS:
             raise InputError(f"method {method!r} is not known; known: {', '.join(METHODS)}.")
+    phases = read_schedule(schedule)
     key_learn, key_replay = random.split(key)
     begin = int(log.decisions * train)
     belief = learn_from(key_learn, policy, log, end=begin).belief if begin else policy.init(key_learn)
     made = evaluate(
-        log,
         policy,
         belief,
+        log,
         name=name,
         methods=tuple(method for method in wanted if method in FROZEN),
         level=level,
@@ -87,9 +88,7 @@ def evaluate_after_training(
     if "replay" not in wanted:
         return made
     try:
-        replayed = replay(
-            key_replay, policy, log, schedule=schedule, level=level, skip_deterministic=skip_deterministic
-        )
+        replayed = replay(key_replay, policy, log, schedule=phases, level=level, skip_deterministic=skip_deterministic)
     except InputError as problem:
         if methods is not None:
             raise

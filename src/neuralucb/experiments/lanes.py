@@ -19,7 +19,6 @@ from neuralucb.problems import Problem, reveal
 from neuralucb.runtime.memory import available_bytes, require_memory
 from neuralucb.runtime.progress import Progress
 from neuralucb.runtime.threads import cores
-from neuralucb.schedules import read_schedule
 from neuralucb.simulation import Simulation, State, Trace, prepare
 
 __all__ = ["Grouping", "Lanes", "Program", "compile_loops", "compile_program", "group_lanes"]
@@ -33,7 +32,7 @@ CALL_SECONDS = 0.3
 """How long a compiled call should last: short enough for a smooth progress bar and a prompt Ctrl-C."""
 
 
-GRAPH_OPTIONS = {
+GRAPH_OPTIONS: dict[str, str | int] = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CONDITIONAL,WHILE,DYNAMIC_SLICE_FUSION",
     "xla_gpu_graph_min_graph_size": 1,
 }
@@ -133,7 +132,7 @@ def compile_program(
     def simulation(numbers: Mapping[str, Any]) -> Simulation:
         policy = algorithm.recipe(Task(problem.dim, rounds, problem.shared_by), {**settings, **numbers})
         seen = reveal(problem) if algorithm.sees_expected else problem
-        return prepare(policy, seen, rounds=rounds, schedule=read_schedule(schedule))
+        return prepare(policy, seen, rounds=rounds, schedule=schedule)
 
     def begin(data: Any, seed: jax.Array, numbers: Mapping[str, Any]) -> State:
         return simulation(numbers).begin(jax.random.key(seed), data)

@@ -12,6 +12,7 @@ from neuralucb.experiments.presets import DATA_SETTINGS, Bundle, find_preset
 from neuralucb.problems import PROBLEMS, Definition, Problem, build_problem, find_problem
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import require_memory
+from neuralucb.runtime.records import brief
 from neuralucb.schedules import read_schedule
 from neuralucb.settings import Setting, check_integer, read_settings
 
@@ -37,6 +38,7 @@ class Point(NamedTuple):
     problem: dict[str, Any]
 
 
+@brief
 class Plan(NamedTuple):
     """What is to be run, checked: bad input has been refused, so that `play` need not check it again."""
 

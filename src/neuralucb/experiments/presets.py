@@ -47,9 +47,10 @@ class Preset(NamedTuple):
 OFTEN_AT_FIRST = "1:200,5:1000,10:2000,50"
 """A schedule: every round up to 200, every 5th up to 1000, and so on."""
 
-REAL = {"width": 100, "design": "diagonal"}
 
-GOOD = REAL | {
+REAL: dict[str, Any] = {"width": 100, "design": "diagonal"}
+
+GOOD: dict[str, Any] = REAL | {
     "scaling": "standard",
     "encoding": "heads",
     "start": "warm",
@@ -58,11 +59,12 @@ GOOD = REAL | {
     "exploration": 0.01,
 }
 
-DEEP = GOOD | {"width": 300, "depth": 3}
 
-SETTLING = {"optimizer": "adam", "decay": "linear", "intercept": True}
+DEEP: dict[str, Any] = GOOD | {"width": 300, "depth": 3}
 
-RELEASED = REAL | {
+SETTLING: dict[str, Any] = {"optimizer": "adam", "decay": "linear", "intercept": True}
+
+RELEASED: dict[str, Any] = REAL | {
     "scaling": "standard",
     "initialization": "uniform",
     "biases": True,

@@ -10,6 +10,7 @@ import numpy as np
 from neuralucb.logs.chunk import Chunk, dense
 from neuralucb.logs.formats import Log
 from neuralucb.policy import Slot
+from neuralucb.runtime.records import brief
 
 __all__ = ["Batch", "batches", "contexts_of", "one_context", "shape_of"]
 
@@ -19,6 +20,7 @@ ROWS = 1 << 15
 """Decisions per batch, at most."""
 
 
+@brief
 class Batch(NamedTuple):
     """Decisions padded to K arms and to the batch's size; rows at the end that are not `valid` are padding."""
 

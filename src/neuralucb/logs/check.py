@@ -7,6 +7,7 @@ import numpy as np
 
 from neuralucb.logs.formats import read_chunks
 from neuralucb.rules import deterministic
+from neuralucb.runtime.records import brief
 
 __all__ = ["Findings", "SeenIds", "check_log"]
 
@@ -14,6 +15,7 @@ MOST = 50
 """Problems kept with their lines; the others are only counted."""
 
 
+@brief
 class Findings(NamedTuple):
     """What a log holds, and what is wrong with it."""
 

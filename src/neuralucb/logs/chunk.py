@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.records import brief
 
 __all__ = [
     "MOST_ARMS",
@@ -38,6 +39,7 @@ MOST_ARMS = 1 << 16
 """Arms per log, at most: larger numbers are identifiers, and a policy would allocate all numbers below them."""
 
 
+@brief
 class Names(NamedTuple):
     """The names of the columns of features. New names are only added at the end, so that a column keeps its place."""
 
@@ -47,6 +49,7 @@ class Names(NamedTuple):
     """features of each arm"""
 
 
+@brief
 class Chunk(NamedTuple):
     """n consecutive decisions with N arms in total: the arms of one decision are next to each other."""
 
@@ -91,6 +94,7 @@ class Summary(NamedTuple):
     """how many, at most: those that cannot be used are only found by reading"""
 
 
+@brief
 class Dense(NamedTuple):
     """Decisions padded to K arms, as a policy takes them; arm k is at index k."""
 

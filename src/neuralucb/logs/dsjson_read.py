@@ -41,7 +41,8 @@ class Events:
     """Events as they are read, and the columns of features known so far."""
 
     def __init__(self) -> None:
-        self.shared, self.own = Features(), Features()
+        self.shared: Features = Features()
+        self.own: Features = Features()
         self.numbered: bool | None = None
         """whether actions have no features but the number of their arm: the first event decides for all"""
         self.reset()
@@ -50,9 +51,9 @@ class Events:
         """Drop the events; features keep their columns."""
         self.events: list[tuple[Any, ...]] = []
         """the fields of `dsjson_labels.Columns`, event by event"""
-        self.ranks = array("q")
-        self.probabilities = array("d")
-        self.numbers = array("q")
+        self.ranks: array[int] = array("q")
+        self.probabilities: array[float] = array("d")
+        self.numbers: array[int] = array("q")
         self.shared.reset()
         self.own.reset()
 

@@ -14,6 +14,7 @@ from neuralucb.logs.parquet import read_parquet, summarize_parquet, write_parque
 from neuralucb.logs.spill import Spill
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_whole
+from neuralucb.runtime.records import brief
 
 __all__ = ["Log", "Skipped", "convert", "open_log", "read_chunks", "write_log"]
 
@@ -39,6 +40,7 @@ FORMATS = {
 }
 
 
+@brief
 class Log(NamedTuple):
     """A log that can be read any number of times, in chunks of bounded size."""
 
@@ -59,7 +61,7 @@ class Skipped:
     MOST = 20
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count: int = 0
         self.first: list[tuple[int, str]] = []
 
     def __call__(self, line: int, reason: str) -> None:

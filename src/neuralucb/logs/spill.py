@@ -27,7 +27,7 @@ class Spill:
     """
 
     def __init__(self) -> None:
-        self.is_complete = False
+        self.is_complete: bool = False
         """whether `chunks` gives back every chunk that went through `keep`"""
         self._names = Names((), ())
         self._widths: list[tuple[int, int]] = []

@@ -14,10 +14,12 @@ from neuralucb.logs.formats import Log
 from neuralucb.policy import Belief, Info, Policy, Slot
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
+from neuralucb.runtime.records import brief
 
 __all__ = ["Learned", "chosen", "learn_from"]
 
 
+@brief
 class Learned(NamedTuple):
     """What was learned from a log: the belief, the history it was trained on, and how training went."""
 

@@ -51,9 +51,13 @@ def every_block(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
     return jnp.take_along_axis(every, arm[:, None, None], axis=1)[:, 0]
 
 
-@jax.custom_vjp
 def tiled(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
     """`row_products` by sorting rows into tiles of one arm each."""
+    return _tiled(layer, arm, x)
+
+
+@jax.custom_vjp
+def _tiled(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
     return _forward(layer, arm, x)[0]
 
 
@@ -94,7 +98,7 @@ def _backward(kept: Any, change: jax.Array) -> tuple[jax.Array, None, jax.Array]
     return gradient, None, tiled(layer.swapaxes(1, 2), arm, change)
 
 
-tiled.defvjp(_forward, _backward)
+_tiled.defvjp(_forward, _backward)
 
 
 class _Tiles(NamedTuple):

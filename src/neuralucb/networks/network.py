@@ -9,10 +9,12 @@ import numpy as np
 from jax import random
 
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.records import brief
 
 __all__ = ["FirstLayer", "Network", "from_functions"]
 
 
+@brief
 class Network(NamedTuple):
     """Functions of parameters and one arm's context."""
 
@@ -32,6 +34,7 @@ class Network(NamedTuple):
     """its first layer apart from the others, where an encoding may compute that differently"""
 
 
+@brief
 class FirstLayer(NamedTuple):
     """A network around its first layer, W_1."""
 

@@ -85,16 +85,16 @@ class OnlineBandit:
         example: Any = None,
     ) -> None:
         check_policy(policy, journal)
-        self.settings = read_settings(
+        self.settings: dict[str, Any] = read_settings(
             seed=seed, schedule=schedule, learning=learning, window=window, normalize=normalize,
             count_pending=count_pending, floor=floor, snapshot_every=snapshot_every, sync=sync,
         )  # fmt: skip
-        self.name = secrets.token_hex(8)
+        self.name: str = secrets.token_hex(8)
         """with which the ids of its decisions begin"""
         self.policy = policy
         self.failure: str | None = None
         """why the last lesson or snapshot that was due failed, if it did"""
-        self.state = State(
+        self.state: State = State(
             Programs(policy, self.settings["seed"], self.settings["floor"]),
             shape_of_policy(policy, example),
             window=self.settings["window"],

@@ -26,8 +26,8 @@ def _import_if_present(name: str) -> Any:
         return None
 
 
-fcntl = _import_if_present("fcntl")
-msvcrt = _import_if_present("msvcrt")
+fcntl: Any = _import_if_present("fcntl")
+msvcrt: Any = _import_if_present("msvcrt")
 UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.ENOTTY)
 """What a file system answers that has no `F_FULLFSYNC`; any other error is a failed sync."""
 BINARY = getattr(os, "O_BINARY", 0)

@@ -8,10 +8,12 @@ from neuralucb.designs import Full, drift
 from neuralucb.online.keeper import Keeper
 from neuralucb.online.state import State
 from neuralucb.runtime.precision import exact
+from neuralucb.runtime.records import brief
 
 __all__ = ["Health", "examine"]
 
 
+@brief
 class Health(NamedTuple):
     """What a person on call wants to see. Printed, it is a table.
 
@@ -55,7 +57,7 @@ class Health(NamedTuple):
     """why the last lesson or snapshot that was due failed, if it did"""
 
     def __str__(self) -> str:
-        return "\n".join(f"{name:>18}  {value}" for name, value in self._asdict().items())
+        return "\n".join(f"{name:>18}  {_shown(value)}" for name, value in self._asdict().items())
 
 
 def examine(state: State, keeper: Keeper | None, failure: str | None) -> Health:
@@ -85,6 +87,13 @@ def examine(state: State, keeper: Keeper | None, failure: str | None) -> Health:
         compiled=state.programs.compilations,
         failure=failure,
     )
+
+
+def _shown(value: float | str | None) -> str:
+    """A number to four digits; a dash for what there is not, such as a loss before the first lesson."""
+    if value is None or value != value:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _is_full(leaf: object) -> bool:

@@ -48,16 +48,17 @@ class Journal:
     """
 
     def __init__(self, folder: Path, sync: Sync, step: Step) -> None:
-        self.folder, self._sync, self._step = folder, sync, step
+        self.folder: Path = folder
+        self._sync, self._step = sync, step
         self._lock, self._owner = FolderLock(folder), os.getpid()
         self._handle: int | None = None
         self._file_lock = threading.Lock()
         """held while the file is synced, or replaced by the next segment's"""
         self._failure: str | None = None
         self._unsynced = False
-        self.number = 0
+        self.number: int = 0
         """of the next record"""
-        self.segment = 0
+        self.segment: int = 0
         self._closing = threading.Event()
         self._syncer: threading.Thread | None = None
 

@@ -68,11 +68,11 @@ class Keeper:
 
     def __init__(self, folder: Path, sync: Sync, state: State, identity: Identity) -> None:
         self.folder = folder
-        self.identity = identity
+        self.identity: Identity = identity
         """with the name of the bandit that the folder belongs to"""
-        self.torn_bytes = 0
+        self.torn_bytes: int = 0
         """cut off the end of the journal"""
-        self.replayed = 0
+        self.replayed: int = 0
         self._state = state
         self._snapshot_at = 0
         """the number of the first record after the last snapshot"""

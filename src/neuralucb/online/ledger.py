@@ -10,6 +10,7 @@ import numpy as np
 
 from neuralucb.online.arms import ArmId
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.records import brief
 
 __all__ = ["PER_ARM", "PER_CHOICE", "Decision", "DecisionBatch", "Explanation", "Ledger", "column"]
 
@@ -27,6 +28,7 @@ EXPLAINABLE = 1000
 """Resolved decisions that can still be explained."""
 
 
+@brief
 class Decision(NamedTuple):
     """A choice, and what was believed of every arm when it was made.
 
@@ -59,6 +61,7 @@ class Decision(NamedTuple):
         return self.propensity is None
 
 
+@brief
 class Explanation(NamedTuple):
     """A decision in full. Printed, it is a table with one line per arm.
 
@@ -150,9 +153,9 @@ class Ledger:
     def __init__(self) -> None:
         self.pending: dict[int, DecisionBatch] = {}
         """by number; a decision's row in its batch is `number - batch.first`"""
-        self.next = 0
+        self.next: int = 0
         """the number after the last decision recorded"""
-        self.reserved = 0
+        self.reserved: int = 0
         """the number after the last one reserved"""
         self._resolved: OrderedDict[int, tuple[DecisionBatch, str, float | None]] = OrderedDict()
         self._remaining: dict[int, int] = {}

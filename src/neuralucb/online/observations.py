@@ -20,7 +20,7 @@ class Observations:
 
     def __init__(self, shape: ContextShape, window: int | None) -> None:
         self.window = window
-        self.total = 0
+        self.total: int = 0
         """how many have ever been added"""
         self._first = 0
         """the number of the oldest row in memory"""

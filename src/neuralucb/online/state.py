@@ -92,21 +92,23 @@ class State:
     def __init__(
         self, programs: Programs, shape: ContextShape, *, window: int | None, normalize: bool, capacity: int | None
     ) -> None:
-        self.programs, self.shape, self.normalize = programs, shape, normalize
-        self.initial_belief = programs.init()
-        self.belief = self.initial_belief
-        self.version = 0
-        self.ledger = Ledger()
-        self.observations = Observations(shape, window)
-        self.arms = Arms(shape, capacity, {}, {}, 0)
-        self.moments = Moments()
-        self.counts = dict.fromkeys(COUNTERS, 0)
+        self.programs: Programs = programs
+        self.shape: ContextShape = shape
+        self.normalize: bool = normalize
+        self.initial_belief: Belief = programs.init()
+        self.belief: Belief = self.initial_belief
+        self.version: int = 0
+        self.ledger: Ledger = Ledger()
+        self.observations: Observations = Observations(shape, window)
+        self.arms: Arms = Arms(shape, capacity, {}, {}, 0)
+        self.moments: Moments = Moments()
+        self.counts: dict[str, int] = dict.fromkeys(COUNTERS, 0)
         self.names: dict[str, list[str]] | None = None
         """of the features, if a log gave them"""
-        self.learned_at = 0
+        self.learned_at: int = 0
         """how many observations the last lesson started from"""
-        self.loss = math.nan
-        self.smallest_variance = math.inf
+        self.loss: float = math.nan
+        self.smallest_variance: float = math.inf
         self.training: TrainingInput | None = None
         """of the lesson under way"""
         self._anticipating: Belief | None = None

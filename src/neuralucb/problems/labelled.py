@@ -14,7 +14,7 @@ from neuralucb.problems.labelled_files import Table, is_missing
 from neuralucb.problems.problem import Problem, Round
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["SCALINGS", "labelled", "scale_rows"]
+__all__ = ["SCALINGS", "digest_of", "labelled", "scale_rows"]
 
 SCALINGS = ("standard", "unit", "smooth", "none")
 
@@ -75,7 +75,7 @@ def labelled(
         x = jnp.broadcast_to(data[0][row], (arms, dim))
         return Round(Slot(x, every), (every == data[1][row]).astype(jnp.float32), jnp.float32(0))
 
-    limit, digest = None if repeat else count, _digest(rows, labels)
+    limit, digest = None if repeat else count, digest_of(rows, labels)
     return Problem(dim, arms, init, draw, data, shared=True, limit=limit, name=name, digest=digest)
 
 
@@ -99,6 +99,13 @@ def scale_rows(rows: np.ndarray, scaling: str, *, intercept: bool = False) -> np
     return (rows / np.where(norm > 0, norm, 1)).astype(np.float32)
 
 
+def digest_of(rows: np.ndarray, labels: np.ndarray) -> str:
+    """A digest of the rows before scaling, which may differ between machines in the last bit."""
+    digest = hashlib.sha256(np.ascontiguousarray(rows, "<f8").data)
+    digest.update(repr((rows.shape, labels.tolist())).encode())
+    return digest.hexdigest()[:16]
+
+
 def _smooth(rows: np.ndarray) -> np.ndarray:
     """Square images, blurred by a Gaussian of one pixel's standard deviation, at half their resolution."""
     side = math.isqrt(rows.shape[1])
@@ -108,13 +115,6 @@ def _smooth(rows: np.ndarray) -> np.ndarray:
     near = np.exp(-((place[::2, None] - place) ** 2) / 2)
     near /= near.sum(axis=1, keepdims=True)
     return (near @ rows.reshape(-1, side, side) @ near.T).reshape(len(rows), -1)
-
-
-def _digest(rows: np.ndarray, labels: np.ndarray) -> str:
-    """A digest of the rows before scaling, which may differ between machines in the last bit."""
-    digest = hashlib.sha256(np.ascontiguousarray(rows, "<f8").data)
-    digest.update(repr((rows.shape, labels.tolist())).encode())
-    return digest.hexdigest()[:16]
 
 
 def _check(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

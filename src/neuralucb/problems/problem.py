@@ -5,9 +5,12 @@ from typing import Any, NamedTuple
 
 import jax
 
+from neuralucb.runtime.records import brief
+
 __all__ = ["Problem", "Round", "reveal"]
 
 
+@brief
 class Round(NamedTuple):
     """One round, before an arm is chosen: reward = expected[arm] + noise."""
 
@@ -18,6 +21,7 @@ class Round(NamedTuple):
     noise: jax.Array
 
 
+@brief
 class Problem(NamedTuple):
     """Where contexts and rewards come from.
 

@@ -11,6 +11,7 @@ from neuralucb.problems.labelled_files import Table, read_table
 from neuralucb.problems.problem import Problem
 from neuralucb.problems.synthetic import synthetic
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.records import brief
 from neuralucb.settings import Setting, choice, flag, integer, number, read_settings
 
 __all__ = ["PROBLEMS", "Definition", "build_problem", "find_problem", "from_file"]
@@ -30,6 +31,7 @@ LABELLED = (
 )
 
 
+@brief
 class Definition(NamedTuple):
     """A problem's name, one line about it, and how to make it."""
 

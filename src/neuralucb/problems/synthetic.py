@@ -9,7 +9,7 @@ from jax import random
 from neuralucb.problems.problem import Problem, Round
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["FUNCTIONS", "World", "synthetic"]
+__all__ = ["FUNCTIONS", "World", "synthetic", "unit_ball"]
 
 
 class World(NamedTuple):
@@ -66,18 +66,18 @@ def synthetic(function: str, *, dim: int = 20, arms: int = 4, noise: float = 1.0
 
     def init(key: jax.Array, data: Any) -> World:
         key_vector, key_matrix = random.split(key)
-        return World(_unit_ball(key_vector, (), dim), random.normal(key_matrix, (dim, dim), dtype=jnp.float32))
+        return World(unit_ball(key_vector, (), dim), random.normal(key_matrix, (dim, dim), dtype=jnp.float32))
 
     def draw(key: jax.Array, data: Any, world: World, t: jax.Array) -> Round:
         key_contexts, key_noise = random.split(key)
-        contexts = _unit_ball(key_contexts, (arms,), dim)
+        contexts = unit_ball(key_contexts, (arms,), dim)
         expected = jax.vmap(h, (None, 0))(world, contexts)
         return Round(contexts, expected, jnp.float32(noise) * random.normal(key_noise, dtype=jnp.float32))
 
     return Problem(dim, arms, init, draw)
 
 
-def _unit_ball(key: jax.Array, shape: tuple[int, ...], dim: int) -> jax.Array:
+def unit_ball(key: jax.Array, shape: tuple[int, ...], dim: int) -> jax.Array:
     """Uniform in the unit ball: a uniform direction, and a radius whose power d is uniform."""
     key_direction, key_radius = random.split(key)
     direction = random.normal(key_direction, (*shape, dim), dtype=jnp.float32)

@@ -10,6 +10,7 @@ import jax
 from neuralucb.runtime.compile_cache import keep_compiled
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import require_memory
+from neuralucb.runtime.records import brief
 from neuralucb.runtime.threads import cores
 from neuralucb.sweeps.batches import Batch, digests_of, make_batches
 from neuralucb.sweeps.cost import Cost, estimate
@@ -26,6 +27,7 @@ COMPILED_AHEAD = 4
 """Programs that the CPU compiles while the GPU runs another: compiling was a third of the time of figure 1."""
 
 
+@brief
 class Job(NamedTuple):
     """A sweep that was checked, the folder of its results, and what is still to be run."""
 

@@ -9,7 +9,10 @@ from neuralucb.sweeps.spec import Part, Sweep
 __all__ = ["FIGURES", "SCALES", "paper_grid", "paper_sweep"]
 
 SCALES = ("smoke", "small", "paper")
-FIGURES = {"figure1": ("h1", "h2", "h3"), "figure2": ("covertype", "magic", "shuttle", "mnist")}
+FIGURES: dict[str, tuple[str, ...]] = {
+    "figure1": ("h1", "h2", "h3"),
+    "figure2": ("covertype", "magic", "shuttle", "mnist"),
+}
 ALGORITHMS = (
     "neural-ucb",
     "neural-epsilon-greedy",
@@ -28,7 +31,7 @@ ROUNDS = {
     "figure2": {"smoke": 100, "small": 2_000, "paper": 15_000},
 }
 SEEDS = {"smoke": 2, "small": 6, "paper": 10}
-SCHEDULES = {"figure1": {}, "figure2": {"smoke": "50", "small": "10:200,50"}}
+SCHEDULES: dict[str, dict[str, str]] = {"figure1": {}, "figure2": {"smoke": "50", "small": "10:200,50"}}
 """When to learn, where it differs from the paper."""
 
 REAL_GRID = {

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neuralucb.runtime.records import brief
 from neuralucb.sweeps.selection import Contest, Estimate, band, contests, difference, read_grids
 from neuralucb.sweeps.spec import Sweep
 from neuralucb.sweeps.store import Failure, Store
@@ -62,6 +63,7 @@ class Sensitivity(NamedTuple):
     """by problem: lowest mean regret at each value over the lowest of all; NaN where runs are missing"""
 
 
+@brief
 class Report(NamedTuple):
     """Everything a report says."""
 

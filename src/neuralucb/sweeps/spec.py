@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from neuralucb.runtime.records import brief
+
 __all__ = ["Part", "Sweep"]
 
 
+@brief
 @dataclass(frozen=True)
 class Part:
     """One algorithm on one problem, over every combination of the grid's values.
@@ -38,6 +41,7 @@ class Part:
         return math.prod(len(values) for values in self.grid.values())
 
 
+@brief
 @dataclass(frozen=True)
 class Sweep:
     """Everything that decides the numbers, and nothing else: two equal sweeps have equal results.

@@ -22,6 +22,7 @@ from neuralucb import __version__
 from neuralucb.problems.datasets import data_folder
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_whole
+from neuralucb.runtime.records import brief
 from neuralucb.sweeps.batches import Batch, Outcome
 from neuralucb.sweeps.spec import Sweep
 
@@ -55,6 +56,7 @@ WRITTEN: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 NO_DATA: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
+@brief
 class Failure(NamedTuple):
     """A batch that could not be run, and why."""
 
@@ -88,7 +90,7 @@ class Store:
     """
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
+        self.folder: Path = Path(folder)
 
     @property
     def resume_command(self) -> str:

@@ -18,6 +18,7 @@ import jax
 from neuralucb.runtime.child import Crash, enter, name_and_message
 from neuralucb.runtime.compile_cache import keep_compiled
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.records import brief
 from neuralucb.sweeps.batches import Batch, compile_ahead, forget_programs, run_batch
 from neuralucb.sweeps.store import Failure, Store, as_table
 
@@ -43,6 +44,7 @@ READY, DONE = "ready", "done"
 """What a worker process sends when it has started, and after each batch."""
 
 
+@brief
 class Event(NamedTuple):
     """Progress of a batch: some of it done, all of it, or failed."""
 

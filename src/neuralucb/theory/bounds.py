@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from neuralucb.confidence import Assumptions
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.records import brief
 from neuralucb.theory.linalg import check_regularization
 
 __all__ = ["Conditions", "Horizon", "conditions", "corollary_1", "least_steps", "theorem_1"]
@@ -27,6 +28,7 @@ class Horizon(NamedTuple):
         return math.log1p(self.rounds * self.arms / self.regularization)
 
 
+@brief
 class Conditions(NamedTuple):
     """What Theorem 1 requires, with every constant that the paper leaves unnamed set to 1."""
 

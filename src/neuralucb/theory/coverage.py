@@ -16,8 +16,9 @@ from neuralucb.problems import Problem, Round, find_problem
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
 from neuralucb.runtime.progress import Progress
+from neuralucb.runtime.records import brief
 from neuralucb.runtime.threads import spread
-from neuralucb.schedules import Schedule, read_schedule
+from neuralucb.schedules import Schedule
 from neuralucb.simulation import simulate
 from neuralucb.theory.report import finite_or_none
 
@@ -29,6 +30,7 @@ STEP_SIZE = 0.04
 """The default 0.05 makes ηmλ = 1 at m = 20, λ = 1, where the theoretical γ_t has no meaning."""
 
 
+@brief
 class Coverage(NamedTuple):
     """What was predicted for two arms per round, before its reward was known: the chosen one, and one at random.
 
@@ -108,7 +110,7 @@ def measure_coverage(
     problem: Problem,
     *,
     rounds: int,
-    schedule: Schedule,
+    schedule: str | Schedule,
     seeds: Sequence[int],
     progress: Progress | None = None,
 ) -> Coverage:
@@ -120,7 +122,7 @@ def measure_coverage(
         policy: one whose choices have a mean, a width and a scale, such as NeuralUCB or LinUCB.
         problem: one whose expected rewards are known, such as `synthetic("h1")`.
         rounds: T.
-        schedule: when to learn, such as `read_schedule("50")`.
+        schedule: when to learn, such as "50"; see `read_schedule`.
         seeds: one run for each.
         progress: called with the runs done and the total.
 
@@ -128,9 +130,9 @@ def measure_coverage(
         Errors, widths and scales of every seed and round.
 
     Example:
-        >>> from neuralucb import build, read_schedule, synthetic, theory
+        >>> from neuralucb import build, synthetic, theory
         >>> policy, problem = build("lin-ucb", dim=4, exploration=0.1), synthetic("h1", dim=4)
-        >>> found = theory.measure_coverage(policy, problem, rounds=20, schedule=read_schedule("10"), seeds=[0])
+        >>> found = theory.measure_coverage(policy, problem, rounds=20, schedule="10", seeds=[0])
         >>> found.error.shape
         (1, 20, 2)
     """
@@ -183,7 +185,7 @@ def play_coverage(planned: Plan, progress: Progress | None = None) -> Coverage:
         find_algorithm(algorithm).recipe(task, point.algorithm),
         problem,
         rounds=planned.rounds,
-        schedule=read_schedule(planned.schedule),
+        schedule=planned.schedule,
         seeds=planned.seeds,
         progress=progress,
     )

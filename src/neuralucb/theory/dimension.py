@@ -8,6 +8,7 @@ import numpy as np
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import host_bytes
 from neuralucb.runtime.progress import Progress, part
+from neuralucb.runtime.records import brief
 from neuralucb.theory.directions import directions
 from neuralucb.theory.kernel import kernel_product, tangent_kernel
 from neuralucb.theory.linalg import check_kernel, check_regularization, factor_in_place, log_dets
@@ -25,6 +26,7 @@ EXACT_MEMORY = 1.25
 """Memory that the exact computation takes, relative to the kernel matrix."""
 
 
+@brief
 class EffectiveDimension(NamedTuple):
     """d̃ and its standard error."""
 

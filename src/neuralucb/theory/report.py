@@ -14,6 +14,7 @@ from neuralucb.policy import Slot
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import host_bytes, require_memory
 from neuralucb.runtime.progress import Meter
+from neuralucb.runtime.records import brief
 from neuralucb.simulation import draw_rounds
 from neuralucb.theory.bounds import Conditions, Horizon, conditions, corollary_1, least_steps, theorem_1
 from neuralucb.theory.dimension import dimension_from_eigenvalues, dimensions_over_rounds, effective_dimension_of
@@ -47,6 +48,7 @@ UNIT = 1e-5
 NONE = np.zeros(0)
 
 
+@brief
 class Report(NamedTuple):
     """The theory of one problem, on the contexts of one seed. What cannot be computed is None, and `notes` says why."""
 
