@@ -38,6 +38,19 @@ def self_normalised(assumed: Assumptions, *, ridge: Number) -> Confidence:
     """γ_t = ν sqrt(log(det Z_t / det λI) - 2 log δ) + √λ S (Algorithm 3, line 9; Abbasi-Yadkori et al. 2011).
 
     Departure: none.
+
+    Args:
+        assumed: ν, δ and S.
+        ridge: λ, as in Z_0 = λI.
+
+    Returns:
+        A function of t and log(det Z_t / det λI).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> gamma = self_normalised(Assumptions(noise_bound=1.0, failure=0.1, norm=1.0), ridge=1.0)
+        >>> round(float(gamma(jnp.int32(0), jnp.float32(0.0))), 3)
+        3.146
     """
 
     def gamma(rounds: jax.Array, log_det: jax.Array) -> jax.Array:
@@ -59,6 +72,25 @@ def theoretical(
     with c = m^{-1/6} sqrt(log m).
     At practical widths it is astronomically large: that is what the formula gives.
     Departure: none; the proof of Lemma 5.4 has other powers of m in its last term, and these are Algorithm 1's.
+
+    Args:
+        assumed: ν, δ, S and the constants C_1, C_2, C_3.
+        ridge: λ, as in Z_0 = λI.
+        width: m, hidden units per layer.
+        depth: L, layers.
+        step_size: η of TrainNN.
+        steps: J of TrainNN, or "t" for as many as rounds.
+
+    Returns:
+        A function of t and log(det Z_t / det λI); it computes in float64.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> assumed = Assumptions(noise_bound=1.0, failure=0.1, norm=1.0)
+        >>> gamma = theoretical(assumed, ridge=1.0, width=20, depth=2, step_size=0.01, steps=100)
+        >>> with jax.enable_x64(True):
+        ...     float(gamma(jnp.int32(100), jnp.float32(5.0))) > 1e6
+        True
     """
 
     def gamma(rounds: jax.Array, log_det: jax.Array) -> jax.Array:
