@@ -16,7 +16,18 @@ from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
 from neuralucb.schedules import Schedule, learning_rounds, remembered
 
-__all__ = ["Outcome", "Simulation", "State", "Trace", "draw_rounds", "prepare", "simulate"]
+__all__ = ["Detail", "Outcome", "Simulation", "State", "Trace", "draw_rounds", "prepare", "simulate"]
+
+
+class Detail(NamedTuple):
+    """What else happened, round by round; kept on request."""
+
+    reward: jax.Array
+    """[T] reward observed, noise included"""
+    propensity: jax.Array
+    """[T] how likely the arm played was, before the key was drawn"""
+    loss: jax.Array
+    """[T] training loss after the training that followed the round; NaN where none did"""
 
 
 class Trace(NamedTuple):
@@ -30,6 +41,8 @@ class Trace(NamedTuple):
     """the first round, from 1, by which a score was not finite, training diverged or Z⁻¹ was lost; 0 if none was"""
     loss: jax.Array
     """training loss after the last training; NaN if none"""
+    detail: Detail | None = None
+    """rewards, propensities and losses; None unless they were asked for"""
 
 
 class Outcome(NamedTuple):
@@ -60,7 +73,9 @@ class Simulation(NamedTuple):
     """the last round of each segment"""
 
 
-def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule) -> Outcome:
+def simulate(
+    key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule, detailed: bool = False
+) -> Outcome:
     """Play one whole run. Pure; compile it with `jit`, batch it with `vmap`.
 
     Compiled by you, a policy with a float64 design needs `with jax.enable_x64(True):` around compiling and calling.
@@ -71,6 +86,7 @@ def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, s
         problem: What is played; see `synthetic` and `labelled`.
         rounds: T, at least 1.
         schedule: After which rounds the policy learns; see `read_schedule`.
+        detailed: Whether the trace also keeps every reward, propensity and training loss, as `trace.detail`.
 
     Returns:
         The trace of the run, and the final belief.
@@ -88,7 +104,7 @@ def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, s
     """
 
     def run(key: jax.Array) -> Outcome:
-        parts = prepare(policy, problem, rounds=rounds, schedule=schedule)
+        parts = prepare(policy, problem, rounds=rounds, schedule=schedule, detailed=detailed)
         data = jax.device_put(problem.data)  # NumPy arrays cannot be indexed by traced rows
         end = parts.advance(key, data, parts.begin(key, data), 0, len(parts.ends))
         return Outcome(end.trace, end.belief)
@@ -108,10 +124,11 @@ def draw_rounds(key: jax.Array, problem: Problem, *, rounds: int) -> Round:
     return jax.vmap(draw)(jnp.arange(rounds, dtype=jnp.int32))
 
 
-def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule) -> Simulation:
+def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule, detailed: bool = False) -> Simulation:
     """The run as a beginning and a way to advance by segments, each of which ends with a training.
 
-    The last segment ends without one if the schedule has none after the last round.
+    The last segment ends without one if the schedule has none after the last round. `detailed` is static: without it
+    the program is compiled as if it did not exist.
     """
     _check_rounds(rounds)
     trainings = [int(t) for t in learning_rounds(schedule, rounds=rounds)]
@@ -124,7 +141,7 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         example = jax.eval_shape(problem.draw, keys.rounds, data, world, jnp.int32(0)).contexts
         one_arm = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), example)
         room = empty(one_arm, capacity=rounds)
-        return State(world, policy.init(keys.init), room.contexts, room.rewards, _empty_trace(rounds))
+        return State(world, policy.init(keys.init), room.contexts, room.rewards, _empty_trace(rounds, detailed))
 
     def play(keys: "_Keys", data: Any, segment: "_Segments", t: jax.Array, state: State) -> State:
         now = problem.draw(random.fold_in(keys.rounds, t), data, state.world, t)  # Algorithm 1, line 5
@@ -139,6 +156,10 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         trace = state.trace._replace(
             arm=state.trace.arm.at[t].set(choice.arm), regret=state.trace.regret.at[t].set(regret)
         )
+        if trace.detail is not None:
+            rewards = trace.detail.reward.at[t].set(reward.astype(jnp.float32))
+            propensities = trace.detail.propensity.at[t].set(choice.propensity[choice.arm].astype(jnp.float32))
+            trace = trace._replace(detail=trace.detail._replace(reward=rewards, propensity=propensities))
         trace = _mark(trace, ~jnp.isfinite(choice.score).all(), t + 1)
         return State(state.world, belief, history.contexts, history.rewards, trace)
 
@@ -147,6 +168,9 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         history = History(state.contexts, state.rewards, segment.last_row + 1, t)
         belief, info = policy.learn(random.fold_in(keys.learn, t), state.belief, history)
         trace = _mark(state.trace, info.diverged, t)._replace(loss=info.loss.astype(jnp.float32))
+        if trace.detail is not None:
+            losses = trace.detail.loss.at[t - 1].set(trace.loss)
+            trace = trace._replace(detail=trace.detail._replace(loss=losses))
         return state._replace(belief=belief, trace=trace)
 
     def advance(key: jax.Array, data: Any, state: State, first: Any, last: Any) -> State:
@@ -204,10 +228,16 @@ def _check_rounds(rounds: int) -> None:
         raise InputError(f"rounds must be at least 1, got {rounds}.")
 
 
-def _empty_trace(rounds: int) -> Trace:
-    return Trace(
+def _empty_trace(rounds: int, detailed: bool) -> Trace:
+    trace = Trace(
         jnp.zeros(rounds, jnp.int32), jnp.zeros(rounds, jnp.float32), jnp.int32(0), jnp.full((), jnp.nan, jnp.float32)
     )
+    return trace._replace(detail=_empty_detail(rounds)) if detailed else trace
+
+
+def _empty_detail(rounds: int) -> Detail:
+    zeros = jnp.zeros(rounds, jnp.float32)
+    return Detail(zeros, zeros, jnp.full(rounds, jnp.nan, jnp.float32))
 
 
 def _mark(trace: Trace, diverged: jax.Array, t: jax.Array) -> Trace:
