@@ -153,8 +153,9 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         row = jnp.minimum(segment.first_row + t - segment.start, segment.last_row)
         history = append(History(state.contexts, state.rewards, row, t), context, reward)
         regret = jnp.maximum(now.expected.max() - now.expected[choice.arm], 0)  # compiled apart they may round apart
-        trace = state.trace._replace(
-            arm=state.trace.arm.at[t].set(choice.arm), regret=state.trace.regret.at[t].set(regret)
+        trace = state.trace._replace(  # expected rewards of a user's problem may be float64
+            arm=state.trace.arm.at[t].set(choice.arm),
+            regret=state.trace.regret.at[t].set(regret.astype(jnp.float32)),
         )
         if trace.detail is not None:
             rewards = trace.detail.reward.at[t].set(reward.astype(jnp.float32))
