@@ -54,4 +54,4 @@ def test_few_seeds_are_remarked_in_the_table_and_in_the_file(diverged, tmp_path,
     for text in (out.file.getvalue(), (tmp_path / "a.md").read_text()):
         assert (f"{count}: " in text) is remarked
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.md", "a.pdf", "a.svg"]
-    assert ("too few to trust the bands" in (tmp_path / "a.svg").read_text()) is (seeds == 4)
+    assert ("too few for a band" in (tmp_path / "a.svg").read_text()) is (seeds == 4)

@@ -104,8 +104,9 @@ def test_a_frame_and_a_figure_hold_all_results(two):
     assert [one.get_title() for one in axes] == ["h1 (5 seeds)", "h2 (5 seeds)"]
     single = Comparison(two.results[:2]).plot()
     assert [text.get_text() for text in single.get_legend().get_texts()] == ["NeuralUCB", "LinUCB"]
-    with pytest.raises(InputError, match="ax must have one axes per problem, 2 of them, got 1"):
-        two.plot(single)
+    for wrong in (single, 3, [single, "right"]):
+        with pytest.raises(InputError, match=r"ax must be axes of matplotlib, one per problem \(2\), got"):
+            two.plot(wrong)
     pyplot.close("all")
 
 

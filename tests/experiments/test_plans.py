@@ -22,6 +22,10 @@ def test_lists_that_are_none_are_refused():
     for algorithms in ("lin-ucb", [], None):
         with pytest.raises(InputError, match="algorithms must be a list of names, got"):
             compare(algorithms, "h1")
+    with pytest.raises(InputError, match="algorithms must differ, got 'lin-ucb' more than once"):
+        compare(["lin-ucb", "lin-ucb"], "h1")
+    with pytest.raises(InputError, match="algorithms must map 'lin-ucb' to its settings by name, got 3"):
+        compare({"lin-ucb": 3}, "h1")
     for values in ("12", [], 3):
         with pytest.raises(InputError, match="list of values for exploration"):
             run_grid("lin-ucb", "h1", {"exploration": values})

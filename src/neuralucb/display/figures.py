@@ -82,7 +82,7 @@ class Curve(NamedTuple):
     regret: np.ndarray
     """[seeds, points] cumulative regret after those rounds"""
     band: tuple[np.ndarray, np.ndarray] | None
-    """the interval of the mean at each point; None with one seed"""
+    """the interval of the mean at each point; None with fewer than five seeds, which are drawn one by one"""
     diverged: int
     """seeds that diverged"""
 
@@ -91,7 +91,7 @@ def curve_of(result: Result) -> Curve:
     """A result as a line of a figure."""
     points = np.unique(np.linspace(0, result.rounds - 1, min(CURVE_POINTS, result.rounds)).astype(int))
     curves = result.regret[:, points]
-    band = interval(curves) if len(curves) > 1 else None
+    band = interval(curves) if len(curves) >= FEW_SEEDS else None
     return Curve(result.algorithm, result.problem, points + 1, curves, band, result.diverged)
 
 
@@ -125,12 +125,13 @@ def plot_results(panels: Sequence[Sequence[Result]], axes: Sequence[Any] | None)
     """
     try:
         from matplotlib import pyplot
+        from matplotlib.axes import Axes
     except ImportError:
         raise InputError("plot needs matplotlib, which is not installed; pip install matplotlib.") from None
     curves = [[curve_of(result) for result in panel] for panel in panels]
     if axes is not None:
-        if len(axes) != len(panels):
-            raise InputError(f"ax must have one axes per problem, {len(panels)} of them, got {len(axes)}.")
+        if len(axes) != len(panels) or not all(isinstance(each, Axes) for each in axes):
+            raise InputError(f"ax must be axes of matplotlib, one per problem ({len(panels)}), got {list(axes)!r}.")
         _draw_panels(axes, curves, 1, beside=None)
         return list(axes)
     crowded, across = _is_crowded(curves), min(4, len(panels))
@@ -226,13 +227,14 @@ def _draw_panel(
         colour, dash = BASELINES.get(curve.algorithm) or style_of(names.index(curve.algorithm))
         mean = curve.regret.mean(axis=0)
         axis.plot(curve.rounds, mean, color=colour, linestyle=dash, label=labels[curve.algorithm])
-        if curve.band is not None:
+        if 1 < len(curve.regret) < FEW_SEEDS:  # a band of two seeds is twelve standard errors wide
+            axis.plot(curve.rounds, curve.regret.T, color=colour, alpha=0.4, linewidth=0.6)
+        elif curve.band is not None:
             axis.fill_between(curve.rounds, *curve.band, color=colour, alpha=shade, linewidth=0)
     seeds = len(curves[0].regret)
     title = f"{curves[0].problem} ({counted(seeds, 'seed')})"
-    if 1 < seeds < FEW_SEEDS:
-        title = f"{curves[0].problem}\n{counted(seeds, 'seed')}: too few to trust the bands"
-    axis.set_title(title, fontsize=11, parse_math=False)
+    note = "\ntoo few for a band: thin lines are single seeds" if 1 < seeds < FEW_SEEDS else ""
+    axis.set_title(title + note, fontsize=11, parse_math=False)
     axis.set_xlabel("round")
     axis.set_xlim(0, max(curve.rounds[-1] for curve in curves))
     axis.set_ylim(bottom=0)

@@ -225,7 +225,7 @@ class Comparison:
         """
         from neuralucb.display.figures import plot_results  # the one way up: a comparison asks to be drawn
 
-        given = None if ax is None else [ax] if hasattr(ax, "plot") else list(ax)
+        given = None if ax is None else list(np.ravel(ax))
         panels = [[result for result in self.results if result.problem == problem] for problem in self.problems]
         axes = plot_results(panels, given)
         return axes[0] if len(axes) == 1 else axes

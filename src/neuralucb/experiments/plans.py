@@ -261,6 +261,11 @@ def _check_known(settings: Mapping[str, Any], known: Sequence[str]) -> None:
 def _check_algorithms(algorithms: Any) -> None:
     if isinstance(algorithms, str) or not isinstance(algorithms, Sequence | Mapping) or not algorithms:
         raise InputError(f"algorithms must be a list of names, got {algorithms!r}.")
+    for name in algorithms:
+        if isinstance(algorithms, Mapping) and not isinstance(algorithms[name], Mapping):
+            raise InputError(f"algorithms must map {name!r} to its settings by name, got {algorithms[name]!r}.")
+        if not isinstance(algorithms, Mapping) and algorithms.count(name) > 1:
+            raise InputError(f"algorithms must differ, got {name!r} more than once; run_grid varies its settings.")
 
 
 def _name_problems(problems: Any) -> list[Definition]:

@@ -133,7 +133,7 @@ class Result(NamedTuple):
         return make_frame([self], every=every)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw cumulative regret over rounds: the mean over seeds, and its 95 % band.
+        """Draw cumulative regret over rounds: the mean over seeds, and its 95 % band, or the seeds if they are few.
 
         Args:
             ax: where to draw; if not set, a new figure of pyplot.

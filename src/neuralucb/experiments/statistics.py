@@ -43,7 +43,8 @@ def interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Student's 95 % interval for the mean over the first axis; NaN where there is one value only.
 
     Every interval of a mean over seeds is this one: in summaries, tables, figures and reports of sweeps. With two to
-    four seeds it is shown together with the remark of `few_seeds`, with one seed there is none.
+    four seeds, tables show it together with the remark of `few_seeds`, and figures draw the seeds instead of a band.
+    With one seed there is none.
     """
     from scipy.special import stdtrit  # scipy.stats would cost a second to import
 
