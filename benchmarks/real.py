@@ -15,7 +15,7 @@ import numpy as np
 
 from neuralucb import run_grid
 from neuralucb.algorithms import ALGORITHMS
-from neuralucb.experiments.results import interval
+from neuralucb.experiments.statistics import interval
 
 CHOOSING, SCORING = [100, 101, 102], list(range(10))
 HORIZONS = (10_000, 15_000)

@@ -17,7 +17,18 @@ from neuralucb.runtime.precision import exact
 from neuralucb.runtime.records import brief
 from neuralucb.schedules import Schedule, learning_rounds, read_schedule, remembered
 
-__all__ = ["Outcome", "Simulation", "State", "Trace", "draw_rounds", "prepare", "simulate"]
+__all__ = ["Detail", "Outcome", "Simulation", "State", "Trace", "draw_rounds", "prepare", "simulate"]
+
+
+class Detail(NamedTuple):
+    """What else happened, round by round; kept on request."""
+
+    reward: jax.Array
+    """[T] reward observed, noise included"""
+    propensity: jax.Array
+    """[T] how likely the arm played was, before the key was drawn"""
+    loss: jax.Array
+    """[T] training loss after the training that followed the round; NaN where none did"""
 
 
 @brief
@@ -32,6 +43,8 @@ class Trace(NamedTuple):
     """the first round, from 1, by which a score was not finite, training diverged or Z⁻¹ was lost; 0 if none was"""
     loss: jax.Array
     """training loss after the last training; NaN if none"""
+    detail: Detail | None = None
+    """rewards, propensities and losses; None unless they were asked for"""
 
 
 @brief
@@ -65,7 +78,15 @@ class Simulation(NamedTuple):
     """the last round of each segment"""
 
 
-def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, schedule: str | Schedule) -> Outcome:
+def simulate(
+    key: jax.Array,
+    policy: Policy,
+    problem: Problem,
+    *,
+    rounds: int,
+    schedule: str | Schedule,
+    detailed: bool = False,
+) -> Outcome:
     """Play one whole run. Pure; compile it with `jit`, batch it with `vmap`.
 
     Compiled by you, a policy with a float64 design needs `with jax.enable_x64(True):` around compiling and calling.
@@ -76,6 +97,7 @@ def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, s
         problem: What is played; see `synthetic` and `labelled`.
         rounds: T, at least 1.
         schedule: After which rounds the policy learns, such as "50" or "10:500,50"; see `read_schedule`.
+        detailed: Whether the trace also keeps every reward, propensity and training loss, as `trace.detail`.
 
     Returns:
         The trace of the run, and the final belief.
@@ -92,7 +114,7 @@ def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, s
     """
 
     def run(key: jax.Array) -> Outcome:
-        parts = prepare(policy, problem, rounds=rounds, schedule=schedule)
+        parts = prepare(policy, problem, rounds=rounds, schedule=schedule, detailed=detailed)
         data = jax.device_put(problem.data)  # NumPy arrays cannot be indexed by traced rows
         end = parts.advance(key, data, parts.begin(key, data), 0, len(parts.ends))
         return Outcome(end.trace, end.belief)
@@ -112,10 +134,13 @@ def draw_rounds(key: jax.Array, problem: Problem, *, rounds: int) -> Round:
     return jax.vmap(draw)(jnp.arange(rounds, dtype=jnp.int32))
 
 
-def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: str | Schedule) -> Simulation:
+def prepare(
+    policy: Policy, problem: Problem, *, rounds: int, schedule: str | Schedule, detailed: bool = False
+) -> Simulation:
     """The run as a beginning and a way to advance by segments, each of which ends with a training.
 
-    The last segment ends without one if the schedule has none after the last round.
+    The last segment ends without one if the schedule has none after the last round. `detailed` is static: without it
+    the program is compiled as if it did not exist.
     """
     _check_rounds(rounds)
     phases = read_schedule(schedule)
@@ -129,7 +154,7 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: str | Sc
         example = jax.eval_shape(problem.draw, keys.rounds, data, world, jnp.int32(0)).contexts
         one_arm = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), example)
         room = empty(one_arm, capacity=rounds)
-        return State(world, policy.init(keys.init), room.contexts, room.rewards, _empty_trace(rounds))
+        return State(world, policy.init(keys.init), room.contexts, room.rewards, _empty_trace(rounds, detailed))
 
     def play(keys: "_Keys", data: Any, segment: "_Segments", t: jax.Array, state: State) -> State:
         now = problem.draw(random.fold_in(keys.rounds, t), data, state.world, t)  # Algorithm 1, line 5
@@ -141,9 +166,14 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: str | Sc
         row = jnp.minimum(segment.first_row + t - segment.start, segment.last_row)
         history = append(History(state.contexts, state.rewards, row, t), context, reward)
         regret = jnp.maximum(now.expected.max() - now.expected[choice.arm], 0)  # compiled apart they may round apart
-        trace = state.trace._replace(
-            arm=state.trace.arm.at[t].set(choice.arm), regret=state.trace.regret.at[t].set(regret)
+        trace = state.trace._replace(  # expected rewards of a user's problem may be float64
+            arm=state.trace.arm.at[t].set(choice.arm),
+            regret=state.trace.regret.at[t].set(regret.astype(jnp.float32)),
         )
+        if trace.detail is not None:
+            rewards = trace.detail.reward.at[t].set(reward.astype(jnp.float32))
+            propensities = trace.detail.propensity.at[t].set(choice.propensity[choice.arm].astype(jnp.float32))
+            trace = trace._replace(detail=trace.detail._replace(reward=rewards, propensity=propensities))
         trace = _mark(trace, ~jnp.isfinite(choice.score).all(), t + 1)
         return State(state.world, belief, history.contexts, history.rewards, trace)
 
@@ -152,6 +182,9 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: str | Sc
         history = History(state.contexts, state.rewards, segment.last_row + 1, t)
         belief, info = policy.learn(random.fold_in(keys.learn, t), state.belief, history)
         trace = _mark(state.trace, info.diverged, t)._replace(loss=info.loss.astype(jnp.float32))
+        if trace.detail is not None:
+            losses = trace.detail.loss.at[t - 1].set(trace.loss)
+            trace = trace._replace(detail=trace.detail._replace(loss=losses))
         return state._replace(belief=belief, trace=trace)
 
     def advance(key: jax.Array, data: Any, state: State, first: Any, last: Any) -> State:
@@ -209,10 +242,16 @@ def _check_rounds(rounds: int) -> None:
         raise InputError(f"rounds must be at least 1, got {rounds}.")
 
 
-def _empty_trace(rounds: int) -> Trace:
-    return Trace(
+def _empty_trace(rounds: int, detailed: bool) -> Trace:
+    trace = Trace(
         jnp.zeros(rounds, jnp.int32), jnp.zeros(rounds, jnp.float32), jnp.int32(0), jnp.full((), jnp.nan, jnp.float32)
     )
+    return trace._replace(detail=_empty_detail(rounds)) if detailed else trace
+
+
+def _empty_detail(rounds: int) -> Detail:
+    zeros = jnp.zeros(rounds, jnp.float32)
+    return Detail(zeros, zeros, jnp.full(rounds, jnp.nan, jnp.float32))
 
 
 def _mark(trace: Trace, diverged: jax.Array, t: jax.Array) -> Trace:

@@ -26,10 +26,26 @@ def test_run_leaves_a_figure_and_a_table(command, tmp_path):
     assert code == 0
     assert "95 % interval" in out
     assert (tmp_path / "here" / "neural-ucb-h1.png").stat().st_size > 10_000
-    assert "| neural-ucb | h1 | " in (tmp_path / "here" / "neural-ucb-h1.md").read_text()
+    assert "| NeuralUCB | h1 | " in (tmp_path / "here" / "neural-ucb-h1.md").read_text()
     assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["neural-ucb-h1.md", "neural-ucb-h1.png"]
     assert "uniform" in out
     assert "oracle" in out
+
+
+def test_the_figure_comes_in_the_formats_asked_for_and_in_no_others(command, tmp_path):
+    code, out, _ = command("run", "lin-ucb", "h1", *TINY, "--format", "pdf,SVG", "--format", "pdf", "--out", "here")
+    assert code == 0
+    assert "figure: here/lin-ucb-h1.pdf, here/lin-ucb-h1.svg" in out
+    assert sorted(path.suffix for path in (tmp_path / "here").iterdir()) == [".md", ".pdf", ".svg"]
+    assert "LinUCB" in (tmp_path / "here" / "lin-ucb-h1.svg").read_text()
+
+
+def test_a_format_that_is_not_known_is_refused_before_anything_runs(command, tmp_path):
+    for arguments in (["run", "lin-ucb", "h1"], ["compare", "h1"], ["demo"], ["theory", "h1"], ["coverage", "h1"]):
+        code, _, err = command(*arguments, "--format", "jpg")
+        assert code == 2
+        assert "--format must be among png, pdf, svg, got 'jpg'" in " ".join(err.split())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_json_with_a_folder_writes_the_figure_too(command, tmp_path):
@@ -58,8 +74,9 @@ def test_run_json_prints_one_object_and_writes_nothing(command, tmp_path):
 def test_compare_draws_all_in_one_figure(command, tmp_path):
     code, out, _ = command("compare", "h2", "--algorithms", "neural-ucb,lin-ucb", *TINY, *NETWORK)
     assert code == 0
-    assert "neural-ucb" in out
-    assert "lin-ucb" in out
+    assert "NeuralUCB" in out
+    assert "LinUCB" in out
+    assert "2 seeds: too few for an interval that can be trusted" in out
     assert (tmp_path / "out" / "compare-h2.png").exists()
 
 
@@ -75,8 +92,8 @@ def test_demo_draws_one_panel_per_problem(command, monkeypatch, tmp_path):
     monkeypatch.setattr(commands, "DEMO_SETTINGS", {name: {"lin-ucb": {}} for name in ("h1", "h3")})
     code, out, _ = command("demo", "--rounds", "20", "--seeds", "2")
     assert code == 0
-    assert [line.split()[:2] for line in out.splitlines() if line.startswith("lin-ucb")] == [
-        ["lin-ucb", "h1"],
-        ["lin-ucb", "h3"],
+    assert [line.split()[:2] for line in out.splitlines() if line.startswith("LinUCB")] == [
+        ["LinUCB", "h1"],
+        ["LinUCB", "h3"],
     ]
     assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == ["regret.md", "regret.png"]

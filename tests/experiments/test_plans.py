@@ -10,17 +10,22 @@ from tests.problems.rows import X, Y
 
 
 def test_comparing_gives_each_algorithm_the_settings_it_has():
-    results = compare("h1", ["neural-ucb", "neural-epsilon-greedy", "lin-ucb"], seeds=2, epsilon=0.5, **TINY)
+    results = compare(["neural-ucb", "neural-epsilon-greedy", "lin-ucb"], "h1", seeds=2, epsilon=0.5, **TINY)
     assert [result.algorithm for result in results] == ["neural-ucb", "neural-epsilon-greedy", "lin-ucb"]
     assert results[1].settings["epsilon"] == 0.5
     assert "epsilon" not in results[2].settings
     with pytest.raises(InputError, match="epsilom .* is not a setting of any of these"):
-        compare("h1", ["lin-ucb"], seeds=2, rounds=10, epsilom=0.5)
+        compare(["lin-ucb"], "h1", seeds=2, rounds=10, epsilom=0.5)
 
 
 def test_lists_that_are_none_are_refused():
-    with pytest.raises(InputError, match="algorithms must be a list of names, got 'lin-ucb'"):
-        compare("h1", "lin-ucb")
+    for algorithms in ("lin-ucb", [], None):
+        with pytest.raises(InputError, match="algorithms must be a list of names, got"):
+            compare(algorithms, "h1")
+    with pytest.raises(InputError, match="algorithms must differ, got 'lin-ucb' more than once"):
+        compare(["lin-ucb", "lin-ucb"], "h1")
+    with pytest.raises(InputError, match="algorithms must map 'lin-ucb' to its settings by name, got 3"):
+        compare({"lin-ucb": 3}, "h1")
     for values in ("12", [], 3):
         with pytest.raises(InputError, match="list of values for exploration"):
             run_grid("lin-ucb", "h1", {"exploration": values})
@@ -28,11 +33,11 @@ def test_lists_that_are_none_are_refused():
 
 def test_algorithms_may_bring_settings_of_their_own():
     results = compare(
-        "h1", {"lin-ucb": {"exploration": 0.5}, "glm-ucb": {}}, rounds=20, seeds=1, dim=4, exploration=0.2
+        {"lin-ucb": {"exploration": 0.5}, "glm-ucb": {}}, "h1", rounds=20, seeds=1, dim=4, exploration=0.2
     )
     assert [result.settings["exploration"] for result in results] == [0.5, 0.2]
     with pytest.raises(InputError, match="epsilon: not a setting of lin-ucb"):
-        compare("h1", {"lin-ucb": {"epsilon": 0.5}}, rounds=20, seeds=1)
+        compare({"lin-ucb": {"epsilon": 0.5}}, "h1", rounds=20, seeds=1)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +57,8 @@ def test_algorithms_may_bring_settings_of_their_own():
         ({"regularization": 1e-50}, "regularization"),
         ({"dim": 200_000}, "needs .* GB and .* GB are free"),
         ({"seeds": [1, 1]}, "seeds must differ"),
+        ({"seeds": 10_000, "rounds": 10**7, "trace": True}, "the trace of 10000 seeds .* no trace"),
+        ({"progress": 3}, "progress must be True, or a function of the stage"),
         ({"preset": "fast"}, "preset 'fast' is not known; known: paper"),
         ({"schedule": "now"}, "schedule must be"),
         ({"colour": 1}, "colour: not a setting of lin-ucb .* nor of h1"),

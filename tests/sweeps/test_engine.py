@@ -48,7 +48,7 @@ def test_a_sweep_gives_what_run_gives_and_its_report(finished):
     assert page.count("<svg") == 2
     assert not re.search(r"(src|href)=[\"']?http", page)  # nothing is fetched from elsewhere
     assert {path.suffix for path in (finished / "figures").iterdir()} == {".svg", ".pdf", ".png"}
-    assert "lin-ucb" in (finished / "best.md").read_text()
+    assert "LinUCB" in (finished / "best.md").read_text()
 
 
 def test_only_what_is_missing_is_run_again(finished):

@@ -7,9 +7,9 @@ from pyarrow import parquet
 
 from neuralucb.display.sweep_page import sweep_page
 from neuralucb.display.sweep_report import best_table
-from neuralucb.sweeps import selection
+from neuralucb.experiments.statistics import estimate_mean
 from neuralucb.sweeps.report import read_report
-from neuralucb.sweeps.selection import band, bootstrap, contests, difference, read_grids
+from neuralucb.sweeps.selection import band, contests, difference, read_grids
 from neuralucb.sweeps.store import SCHEMA
 
 from .helpers import stored
@@ -28,22 +28,12 @@ def test_the_best_setting_both_ways_and_paired_differences(tmp_path):
     assert (paired.mean, paired.low, paired.high) == (10, 10, 10)  # paired: the seeds' own spread is gone
 
 
-def test_intervals_are_the_same_however_much_is_drawn_at_a_time(monkeypatch):
+def test_the_band_is_students_interval_at_every_point():
     curves = np.random.default_rng(1).random((7, 5)).cumsum(axis=1)
-    at_once = bootstrap(curves[:, -1]), band(curves)
-    monkeypatch.setattr(selection, "DRAWN", 70)
-    assert bootstrap(curves[:, -1]) == at_once[0]
-    np.testing.assert_allclose(band(curves), at_once[1], rtol=1e-12)
-    draws = np.random.default_rng(0).integers(0, 7, (selection.BAND_RESAMPLES, 7))
-    np.testing.assert_allclose(band(curves), np.quantile(curves[draws].mean(axis=1), [0.025, 0.975], axis=0))
-
-
-def test_the_bootstrap_covers_the_mean_about_as_often_as_it_says():
-    generator = np.random.default_rng(3)
-    hits = [low <= 5 <= high for _, low, high in (bootstrap(generator.normal(5, 2, 30)) for _ in range(300))]
-    assert 0.88 < np.mean(hits) < 0.98
-    narrow = [low <= 6 <= high for _, low, high in (bootstrap(generator.normal(5, 2, 30)) for _ in range(300))]
-    assert np.mean(narrow) < 0.6  # a wrong mean must not be covered as often
+    low, high = band(curves)
+    for point in range(5):
+        assert (low[point], high[point]) == pytest.approx(estimate_mean(curves[:, point])[1:])
+    assert band(curves[:1]) is None
 
 
 @pytest.mark.parametrize(

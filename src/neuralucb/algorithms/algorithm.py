@@ -39,3 +39,5 @@ class Algorithm(NamedTuple):
     """Raises InputError for settings that are each allowed but do not go together."""
     sees_expected: bool = False
     """Whether contexts come as (context, expected reward): only for the oracle."""
+    title: str = ""
+    """The name as its paper writes it, for tables and figures; the name itself if empty."""

@@ -49,4 +49,5 @@ BOOTSTRAPPED_NN = Algorithm(
     ),
     bootstrapped_nn,
     check_training,
+    title="BootstrappedNN",
 )

@@ -36,4 +36,5 @@ GLM_UCB = Algorithm(
         PRECISION,
     ),
     glm_ucb,
+    title="GLM-UCB",
 )

@@ -42,4 +42,5 @@ KERNEL_UCB = Algorithm(
         PRECISION,
     ),
     kernel_ucb,
+    title="KernelUCB",
 )

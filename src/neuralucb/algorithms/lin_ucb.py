@@ -30,4 +30,5 @@ LIN_UCB = Algorithm(
     "nothing",
     (ALPHA, RIDGE._replace(grid=()), PRECISION),
     lin_ucb,
+    title="LinUCB",
 )

@@ -40,4 +40,5 @@ NEURAL_EPSILON_GREEDY = Algorithm(
     (EPSILON, PULL, *TRAINING, *NETWORK),
     neural_epsilon_greedy,
     check_training,
+    title="Neural ε-greedy",
 )

@@ -28,4 +28,5 @@ NEURAL_EPSILON_GREEDY0 = Algorithm(
     (EPSILON, RIDGE, *NETWORK, *DESIGN),
     neural_epsilon_greedy0,
     check_network,
+    title="Neural ε-greedy₀",
 )

@@ -51,4 +51,5 @@ NEURAL_TS = Algorithm(
     ),
     neural_ts,
     check_training,
+    title="NeuralTS",
 )

@@ -75,4 +75,5 @@ NEURAL_UCB = Algorithm(
     ),
     neural_ucb,
     _check,
+    title="NeuralUCB",
 )

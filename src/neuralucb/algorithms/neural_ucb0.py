@@ -39,4 +39,5 @@ NEURAL_UCB0 = Algorithm(
     (RIDGE, *RADIUS, *NETWORK, *DESIGN),
     neural_ucb0,
     check_network,
+    title="NeuralUCB₀",
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neuralucb.cli.options import AsJson, Out, Set, prepare_folder, read_set
+from neuralucb.cli.options import AsJson, Formats, Out, Set, prepare_folder, read_formats, read_set
 from neuralucb.display.console import err, out
 from neuralucb.runtime.errors import InputError
 
@@ -86,6 +86,7 @@ def evaluate(
     seed: Seed = 0,
     skip_bad: SkipBad = False,
     folder: Out = None,
+    formats: Formats = None,
     as_json: AsJson = False,
 ) -> None:
     """What policies would have earned, judged by the log of another, with intervals and a diagnosis."""
@@ -99,6 +100,7 @@ def evaluate(
     from neuralucb.schedules import read_schedule
 
     chosen, wanted, learns = _settings_of(policies, read_set(settings)), _methods(methods), read_schedule(schedule)
+    drawn = read_formats(formats)
     where = Path("out") if folder is None and not as_json else folder
     skipped = Skipped() if skip_bad else None
     given = _open_counted(log, skipped)
@@ -124,7 +126,7 @@ def evaluate(
     if as_json:
         record = {"log": str(log), "level": level, "train": train, "skipped": skipped.count if skipped else 0}
         print(json.dumps(record | {"evaluations": [one.as_json() for one in made]}, allow_nan=False))
-    _show(made, where, log, train, level, quiet=as_json)
+    _show(made, where, drawn, log, train, level, quiet=as_json)
     _tell_skipped(skipped, log)
 
 
@@ -205,7 +207,14 @@ def _settings_of(policies: Sequence[str], given: dict[str, str]) -> dict[str, di
 
 
 def _show(
-    made: "Sequence[Evaluation]", where: Path | None, log: Path, train: float, level: float, *, quiet: bool
+    made: "Sequence[Evaluation]",
+    where: Path | None,
+    formats: Sequence[str],
+    log: Path,
+    train: float,
+    level: float,
+    *,
+    quiet: bool,
 ) -> None:
     from neuralucb.display.evaluation import diagnosis, draw, report, table
     from neuralucb.display.tables import terminal_table
@@ -221,11 +230,11 @@ def _show(
             out.print(note, soft_wrap=True)
     if where is None:
         return
-    figure, page = where / f"evaluate-{log.stem}.png", where / f"evaluate-{log.stem}.md"
-    draw(made, [figure], level=level)
+    figures, page = [where / f"evaluate-{log.stem}.{form}" for form in formats], where / f"evaluate-{log.stem}.md"
+    draw(made, figures, level=level)
     text = report(made, title=title)
     write_whole(page, lambda path: path.write_text(text, encoding="utf-8"))
-    (err if quiet else out).print(f"figure: {figure}\ntable:  {page}", soft_wrap=True)
+    (err if quiet else out).print(f"figure: {', '.join(map(str, figures))}\ntable:  {page}", soft_wrap=True)
 
 
 def _tell_skipped(skipped: "Skipped | None", path: Path) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AsJson",
     "DataFile",
+    "Formats",
     "Label",
     "Out",
     "PresetName",
@@ -28,6 +29,7 @@ __all__ = [
     "When",
     "named_problem",
     "prepare_folder",
+    "read_formats",
     "read_set",
     "with_run_options",
 ]
@@ -67,6 +69,12 @@ Out = Annotated[
 ]
 
 
+Formats = Annotated[
+    list[str] | None,
+    typer.Option("--format", metavar="png|pdf|svg", help="Of the figure, separated by commas. Default: png."),
+]
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 
 
@@ -84,6 +92,7 @@ class RunOptions:
     label: Label = None
     repeat: Repeat = False
     folder: Out = None
+    formats: Formats = None
     as_json: AsJson = False
 
 
@@ -128,6 +137,17 @@ def read_set(items: Sequence[str] | None, repeat: bool = False) -> dict[str, str
             raise InputError(f"--set must be NAME=VALUE, got {item!r}; for example --set step_size=0.1.")
         given[name.strip().replace("-", "_")] = value.strip()
     return given
+
+
+def read_formats(given: Sequence[str] | None) -> tuple[str, ...]:
+    """The formats given with --format, each once; png if there is none."""
+    from neuralucb.display.figures import FORMATS
+
+    named = [part.strip().lower() for item in given or ("png",) for part in item.split(",")]
+    for name in named:
+        if name not in FORMATS:
+            raise InputError(f"--format must be among {', '.join(FORMATS)}, got {name!r}.")
+    return tuple(dict.fromkeys(named))
 
 
 def prepare_folder(folder: Path) -> None:

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neuralucb.cli.options import Out, RunOptions, Seeds, named_problem, prepare_folder, read_set, with_run_options
+from neuralucb.cli.options import (
+    Formats,
+    Out,
+    RunOptions,
+    Seeds,
+    named_problem,
+    prepare_folder,
+    read_formats,
+    read_set,
+    with_run_options,
+)
 from neuralucb.display.console import err, out
 from neuralucb.runtime.errors import InputError
 
@@ -32,7 +42,8 @@ DEMO_SETTINGS: dict[str, dict[str, dict[str, float]]] = {
 def run(algorithm: Annotated[str, typer.Argument(help="See `neuralucb list`.")], options: RunOptions) -> None:
     """Run one algorithm on one problem: its regret over all seeds, as a table and a figure."""
     planned = _plan([algorithm], options)
-    ((result, *_),) = _play([planned], options.folder, options.as_json, name=f"{algorithm}-{planned.problem.name}")
+    name = f"{algorithm}-{planned.problem.name}"
+    ((result, *_),) = _play([planned], options.folder, options.formats, options.as_json, name=name)
     if options.as_json:
         print(json.dumps(result.as_json(), allow_nan=False))
 
@@ -50,7 +61,7 @@ def compare(
         raise InputError(f"--algorithms must name at least one, got {algorithms!r}.")
     planned = _plan([name for name in names if name], options)
     problem = planned.problem.name
-    (results,) = _play([planned], options.folder, options.as_json, name=f"compare-{problem}")
+    (results,) = _play([planned], options.folder, options.formats, options.as_json, name=f"compare-{problem}")
     if options.as_json:
         print(json.dumps({"problem": problem, "results": [one.as_json() for one in results]}, allow_nan=False))
 
@@ -59,6 +70,7 @@ def demo(
     folder: Out = Path("demo"),
     rounds: Annotated[int, typer.Option(help="Rounds to play (T).")] = 2_000,
     seeds: Seeds = 4,
+    formats: Formats = None,
 ) -> None:
     """Run NeuralUCB, Neural ε-greedy and LinUCB on h1, h2 and h3 at a reduced size: a minute on two cores."""
     from neuralucb import experiments
@@ -67,7 +79,7 @@ def demo(
         experiments.plan(problem, algorithms, {}, rounds=rounds, seeds=seeds)
         for problem, algorithms in DEMO_SETTINGS.items()
     ]
-    _play(planned, folder, False, name="regret")
+    _play(planned, folder, formats, False, name="regret")
 
 
 def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this algorithm's settings.")] = None) -> None:
@@ -103,13 +115,16 @@ def _plan(algorithms: Sequence[str], options: RunOptions) -> "Plan":
     )
 
 
-def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: str) -> list[list["Result"]]:
+def _play(
+    plans: Sequence["Plan"], folder: Path | None, formats: Sequence[str] | None, as_json: bool, *, name: str
+) -> list[list["Result"]]:
     """Run the plans, one panel of the figure each; where a figure is drawn, uniform and oracle are added to it."""
     from neuralucb import experiments
     from neuralucb.display.progress import meters
     from neuralucb.display.results import show_results
     from neuralucb.runtime.compile_cache import keep_compiled
 
+    chosen = read_formats(formats)
     where = Path("out") if folder is None and not as_json else folder
     if where is not None:
         prepare_folder(where)
@@ -120,7 +135,7 @@ def _play(plans: Sequence["Plan"], folder: Path | None, as_json: bool, *, name: 
         with meters(planned, err, quiet=as_json) as meter:
             panels.append(experiments.play(planned, meter))
     if where is not None:
-        show_results(panels, where, name, out=err if as_json else out, err=err)
+        show_results(panels, where, name, out=err if as_json else out, err=err, formats=chosen)
     return panels
 
 

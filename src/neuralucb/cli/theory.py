@@ -9,6 +9,7 @@ import typer
 from neuralucb.cli.options import (
     AsJson,
     DataFile,
+    Formats,
     Label,
     Out,
     PresetName,
@@ -19,6 +20,7 @@ from neuralucb.cli.options import (
     When,
     named_problem,
     prepare_folder,
+    read_formats,
     read_set,
 )
 from neuralucb.display.console import err, out
@@ -52,6 +54,7 @@ def theory(
     label: Label = None,
     repeat: Repeat = False,
     folder: Out = None,
+    formats: Formats = None,
     as_json: AsJson = False,
 ) -> None:
     """Effective dimension, λ_0, S and the regret bound of a problem, beside the measured regret of NeuralUCB."""
@@ -69,14 +72,14 @@ def theory(
     )
     if rounds is None:
         planned = planned._replace(rounds=min(DEFAULT_ROUNDS, planned.rounds))
-    where = _folder(folder, as_json)
+    chosen, where = read_formats(formats), _folder(folder, as_json)
     keep_compiled()
     with stages(err) as stage:
         report = analyse(planned, stage)
     with meters(planned, err, quiet=False) as meter:
         (measured,) = experiments.play(planned, meter)
     if where is not None:
-        show_theory(report, measured, where, console=err if as_json else out)
+        show_theory(report, measured, where, console=err if as_json else out, formats=chosen)
     if as_json:
         print(json.dumps(report.as_json(measured), allow_nan=False))
 
@@ -89,6 +92,7 @@ def coverage(
     preset: PresetName = None,
     schedule: When = None,
     folder: Out = None,
+    formats: Formats = None,
     as_json: AsJson = False,
 ) -> None:
     """How often h(x) lies inside f ± γ·width: constant and theoretical γ, full and diagonal Z."""
@@ -97,7 +101,7 @@ def coverage(
     from neuralucb.theory.coverage import coverage_json, plan_coverage, play_coverage
 
     plans = plan_coverage(problem, read_set(settings), rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
-    where = _folder(folder, as_json)
+    chosen, where = read_formats(formats), _folder(folder, as_json)
     keep_compiled()
     with stages(err) as stage:
         measured = {
@@ -106,7 +110,7 @@ def coverage(
         }
     if where is not None:
         console = err if as_json else out
-        show_coverage(measured, where, problem=problem, rounds=rounds, seeds=seeds, console=console)
+        show_coverage(measured, where, problem=problem, rounds=rounds, seeds=seeds, console=console, formats=chosen)
     if as_json:
         print(json.dumps(coverage_json(plans, measured), allow_nan=False))
 

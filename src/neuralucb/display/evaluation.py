@@ -9,6 +9,7 @@ from neuralucb.display.figures import new_figure, save, style_of, tidy
 from neuralucb.display.tables import markdown_table
 from neuralucb.evaluation.estimators import METHODS
 from neuralucb.evaluation.records import Estimate, Evaluation
+from neuralucb.experiments.tables import title_of
 
 __all__ = ["diagnosis", "draw", "report", "table"]
 
@@ -20,7 +21,7 @@ def table(evaluations: Sequence[Evaluation]) -> list[list[str]]:
     rows = [["policy", "method", "value", "interval", "effective size"]]
     rows.append(["logged policy", "mean", *_figures(logged, digits)])
     for evaluation in evaluations:
-        rows += [[evaluation.policy, one.method, *_figures(one, digits)] for one in evaluation.estimates]
+        rows += [[title_of(evaluation.policy), one.method, *_figures(one, digits)] for one in evaluation.estimates]
     return rows
 
 
@@ -83,7 +84,7 @@ def _panel(axis: Any, evaluation: Evaluation) -> None:
         axis.errorbar([one.value], [place], xerr=reach, fmt="o", color=colour, capsize=3, markersize=5)
     axis.set_yticks(range(len(evaluation.estimates)), [one.method for one in evaluation.estimates])
     axis.set_ylim(len(evaluation.estimates) - 0.5, -0.9)
-    axis.set_title(evaluation.policy, fontsize=11, parse_math=False)
+    axis.set_title(title_of(evaluation.policy), fontsize=11, parse_math=False)
     tidy(axis)
 
 

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progres
 
 from neuralucb.experiments.plans import Plan
 from neuralucb.runtime.progress import Progress as Meter
+from neuralucb.runtime.words import counted
 
 __all__ = ["Pace", "download_bar", "fit_end", "meters"]
 
@@ -55,7 +56,7 @@ def meters(plan: Plan, console: Console, *, quiet: bool) -> Iterator[Callable[[s
 
     Yields what `play` takes as `progress`.
     """
-    what = f"{plan.rounds} rounds × {len(plan.seeds)} seeds"
+    what = f"{counted(plan.rounds, 'round')} × {counted(len(plan.seeds), 'seed')}"
     if quiet:
         yield lambda name: None
         return

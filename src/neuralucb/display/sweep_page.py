@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
+from neuralucb.experiments.statistics import FEW_SEEDS, few_seeds
 from neuralucb.sweeps.report import Report
 from neuralucb.sweeps.spec import Part
 from neuralucb.sweeps.store import Failure
@@ -14,7 +15,7 @@ from neuralucb.sweeps.toml import as_toml
 
 __all__ = ["Picture", "short", "sweep_page"]
 
-FEW_SEEDS = 20
+LISTED_SEEDS = 20
 """Up to this many seeds are listed one by one."""
 
 
@@ -41,6 +42,7 @@ def sweep_page(report: Report, table: Sequence[Sequence[str]], pictures: Sequenc
         incomplete=_incomplete(report),
         first_figure=first,
         head=_row("th", table[0]),
+        remark=_remark(len(sweep.seeds)),
         rows="".join(_row("td", row) for row in table[1:]),
         figures="\n".join(others),
         parts=_items(_part(part) for part in sweep.parts),
@@ -96,9 +98,17 @@ def _failure(failure: Failure) -> str:
 
 def _seeds(seeds: Sequence[int]) -> str:
     """The seeds in words; a long range by its ends."""
-    if len(seeds) > FEW_SEEDS and tuple(seeds) == tuple(range(seeds[0], seeds[-1] + 1)):
+    if len(seeds) > LISTED_SEEDS and tuple(seeds) == tuple(range(seeds[0], seeds[-1] + 1)):
         return f"{seeds[0]} to {seeds[-1]}"
     return ", ".join(map(str, seeds))
+
+
+def _remark(seeds: int) -> str:
+    """That seeds, or those of the half that scores, are too few for their intervals."""
+    if few_seeds(seeds):
+        return f"<b>{few_seeds(seeds)}</b> "
+    scoring = seeds // 2
+    return f"<b>Only {scoring} seeds score the chosen setting</b>: few for an interval. " if scoring < FEW_SEEDS else ""
 
 
 def _part(part: Part) -> str:
@@ -138,8 +148,8 @@ pre { background: #f4f4f4; padding: .6rem; overflow-x: auto; } li { overflow-wra
 $incomplete
 $first_figure
 <h2>Best settings</h2>
-<p>Final regret, mean over seeds, with the 95 % interval of a bootstrap over seeds. <b>Best of the grid</b> is chosen on
-the same seeds, which flatters every algorithm. <b>Chosen on half, scored on the other</b>: the setting is chosen on
+<p>Final regret, mean over seeds, with Student's 95 % interval. $remark<b>Best of the grid</b> is chosen on the same
+seeds, which flatters every algorithm. <b>Chosen on half, scored on the other</b>: the setting is chosen on
 every other seed and scored on the rest. Differences are paired: a seed is the same problem for every algorithm. A
 setting with missing runs cannot win.</p>
 <div class=wide><table>$head$rows</table></div>

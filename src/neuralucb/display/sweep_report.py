@@ -8,6 +8,8 @@ from typing import Any
 from neuralucb.display.figures import Curve, draw_regret, new_figure, save, style_of, tidy
 from neuralucb.display.sweep_page import Picture, short, sweep_page
 from neuralucb.display.tables import markdown_table
+from neuralucb.experiments.statistics import few_seeds
+from neuralucb.experiments.tables import title_of
 from neuralucb.runtime.files import write_whole
 from neuralucb.sweeps.report import LEADER, Best, MeanRegret, Sensitivity, read_report
 from neuralucb.sweeps.selection import Estimate
@@ -19,7 +21,7 @@ FORMS = ("svg", "pdf", "png")
 
 HEAD = [
     "problem", "algorithm", "best of the grid", "worst seed", "chosen on half, scored on the other",
-    f"minus {LEADER}", "best setting", "settings", "diverged", "missing",
+    f"minus {title_of(LEADER)}", "best setting", "settings", "diverged", "missing",
 ]  # fmt: skip
 
 
@@ -50,9 +52,10 @@ def write_report(store: Store) -> Path:
         name = f"sensitivity-{algorithm}"
         _draw_sensitivity([each for each in report.sensitivities if each.algorithm == algorithm], _files(figures, name))
         words = "Regret over that of the best setting; for each value, the other settings are at their best."
-        pictures.append(Picture(f"Sensitivity of {algorithm}", words, figures / f"{name}.svg"))
+        pictures.append(Picture(f"Sensitivity of {title_of(algorithm)}", words, figures / f"{name}.svg"))
     table = best_table(report.best)
-    text = markdown_table(table)
+    remark = few_seeds(len(report.sweep.seeds))
+    text = markdown_table(table) + (f"\n{remark}\n" if remark else "")
     write_whole(store.folder / "best.md", lambda part: part.write_text(text, encoding="utf-8"))
     page = sweep_page(report, table, pictures)
     return write_whole(store.folder / "report.html", lambda part: part.write_text(page, encoding="utf-8"))
@@ -64,8 +67,9 @@ def best_table(best: Sequence[Best]) -> list[list[str]]:
         HEAD,
         *(
             [
-                row.problem, row.algorithm, _interval(row.regret), _interval(Estimate(row.worst, math.nan, math.nan)),
-                _interval(row.held_out), "–" if row.minus_leader is None else _interval(row.minus_leader, sign=True),
+                row.problem, title_of(row.algorithm), _interval(row.regret),
+                _interval(Estimate(row.worst, math.nan, math.nan)), _interval(row.held_out),
+                "–" if row.minus_leader is None else _interval(row.minus_leader, sign=True),
                 ", ".join(f"{name} {short(value)}" for name, value in row.setting.items()) or "–",
                 str(row.settings), f"{row.diverged} of {row.runs}", str(row.missing) if row.missing else "–",
             ]
@@ -103,7 +107,7 @@ def _draw_sensitivity(panels: Sequence[Sensitivity], paths: Sequence[Path]) -> N
         _draw_panel(axis, panel)
     axes[0].set_ylabel("regret over the best")
     figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, fontsize=9, loc="outside right upper")
-    figure.suptitle(panels[0].algorithm, fontsize=11)
+    figure.suptitle(title_of(panels[0].algorithm), fontsize=11)
     save(figure, paths)
 
 

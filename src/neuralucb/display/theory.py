@@ -14,8 +14,10 @@ from rich.console import Console
 from neuralucb.display.figures import curve_of, new_figure, save, style_of, tidy
 from neuralucb.display.tables import markdown_table, terminal_table
 from neuralucb.experiments import Result
+from neuralucb.experiments.statistics import few_seeds
 from neuralucb.runtime.files import write_whole
 from neuralucb.runtime.progress import Meter, Progress
+from neuralucb.runtime.words import counted
 from neuralucb.theory.coverage import Coverage, Mode
 from neuralucb.theory.report import Report
 
@@ -43,24 +45,35 @@ RIGHT_HALF = 10
 ARMS: dict[str, Any] = {"chosen": "-", "random": (0, (4, 1.5))}
 
 
-def show_theory(report: Report, measured: Result, folder: Path, *, console: Console) -> None:
+def show_theory(
+    report: Report, measured: Result, folder: Path, *, console: Console, formats: Sequence[str] = ("png",)
+) -> None:
     """Print the table and the notes, write table and figure to the folder, and say where they are."""
-    figure = folder / f"theory-{report.problem}.png"
-    draw_theory(report, measured, [figure])
+    figures = [folder / f"theory-{report.problem}.{form}" for form in formats]
+    draw_theory(report, measured, figures)
     rows = theory_rows(report, measured)
     console.print(terminal_table(rows, title=f"theory of {report.problem}", left=len(rows[0])))
-    _write_table(rows, report.notes, figure, console)
+    remark = few_seeds(len(measured.seeds))
+    _write_table(rows, [*report.notes, *([remark.rstrip(".")] if remark else [])], figures, console)
 
 
 def show_coverage(
-    measured: Mapping[Mode, Coverage], folder: Path, *, problem: str, rounds: int, seeds: int, console: Console
+    measured: Mapping[Mode, Coverage],
+    folder: Path,
+    *,
+    problem: str,
+    rounds: int,
+    seeds: int,
+    console: Console,
+    formats: Sequence[str] = ("png",),
 ) -> None:
     """Print the table, write table and figure to the folder, and say where they are."""
-    title, figure = f"{problem}: {_count(rounds, 'round')}, {_count(seeds, 'seed')}", folder / f"coverage-{problem}.png"
-    draw_coverage(measured, title, [figure])
+    title = f"{problem}: {counted(rounds, 'round')}, {counted(seeds, 'seed')}"
+    figures = [folder / f"coverage-{problem}.{form}" for form in formats]
+    draw_coverage(measured, title, figures)
     rows = coverage_rows(measured)
     console.print(terminal_table(rows, title=f"intervals that hold, {title}", left=2))
-    _write_table(rows, (), figure, console)
+    _write_table(rows, (), figures, console)
 
 
 def theory_rows(report: Report, measured: Result) -> list[tuple[str, ...]]:
@@ -68,8 +81,8 @@ def theory_rows(report: Report, measured: Result) -> list[tuple[str, ...]]:
     over, summary, needed = report.over, measured.summary(), report.conditions
     error = f" ± {report.effective_dimension_error:.2g}" if report.effective_dimension_error else ""
     band = "" if math.isnan(summary.low) else f" ({_number(summary.low)} to {_number(summary.high)})"
-    size = f"{_count(over.rounds, 'round')} of {over.arms} arms, seed {report.seed}"
-    played = f"NeuralUCB, m = {report.width}, {_count(len(measured.seeds), 'seed')}"
+    size = f"{counted(over.rounds, 'round')} of {over.arms} arms, seed {report.seed}"
+    played = f"NeuralUCB, m = {report.width}, {counted(len(measured.seeds), 'seed')}"
     rows: list[tuple[str, ...]] = [
         ("quantity", "symbol", "value", "meaning"),
         ("contexts", "TK", str(over.rounds * over.arms), size),
@@ -179,13 +192,15 @@ def stages(console: Console) -> Iterator[Meter]:
         yield stage
 
 
-def _write_table(rows: Sequence[Sequence[str]], notes: Sequence[str], figure: Path, console: Console) -> None:
-    """Write the table and its notes beside the figure; print the notes and both paths."""
+def _write_table(
+    rows: Sequence[Sequence[str]], notes: Sequence[str], figures: Sequence[Path], console: Console
+) -> None:
+    """Write the table and its notes beside the figures; print the notes and all paths."""
     text = markdown_table(rows) + "".join(f"\nNote: {note}.\n" for note in notes)
-    table = write_whole(figure.with_suffix(".md"), lambda path: path.write_text(text, encoding="utf-8"))
+    table = write_whole(figures[0].with_suffix(".md"), lambda path: path.write_text(text, encoding="utf-8"))
     for note in notes:
         console.print(f"note: {note}.", soft_wrap=True)
-    console.print(f"figure: {figure}\ntable:  {table}", soft_wrap=True)
+    console.print(f"figure: {', '.join(map(str, figures))}\ntable:  {table}", soft_wrap=True)
 
 
 def _spectrum(axis: Any, report: Report) -> None:
@@ -259,7 +274,7 @@ def _bound(axis: Any, report: Report, measured: Result) -> None:
             label="Theorem 1",
         )
     curve, colour = curve_of(measured), style_of(0)[0]
-    label = f"NeuralUCB, {_count(len(measured.seeds), 'seed')}"
+    label = f"NeuralUCB, {counted(len(measured.seeds), 'seed')}"
     axis.plot(curve.rounds, curve.regret.mean(axis=0), color=colour, marker=marker, label=label)
     if curve.band is not None:
         axis.fill_between(curve.rounds, *curve.band, color=colour, alpha=0.18, linewidth=0)
@@ -292,7 +307,3 @@ def _number(value: float | None) -> str:
     if value is None or math.isnan(value):
         return "–"
     return f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.3g}"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

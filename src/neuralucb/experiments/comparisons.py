@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, overload
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from neuralucb.experiments.results import Result
+from neuralucb.experiments.results import Result, make_frame
 from neuralucb.experiments.statistics import (
     Estimate,
     estimate_mean,
@@ -15,18 +17,23 @@ from neuralucb.experiments.statistics import (
     probability_of_improvement,
     stratified_bootstrap,
 )
+from neuralucb.experiments.tables import aggregate_table, heading, html_table, ranking_table, text_table
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["Aggregate", "Comparison", "Difference", "Improvement", "Rank"]
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
+
+__all__ = ["SCALE", "Aggregate", "Comparison", "Difference", "Improvement", "Rank"]
 
 SCALE = "uniform"
-"""Regret over several problems is counted as a share of this one's, where it was played."""
+"""Regret over several problems is counted as a share of this algorithm's."""
 
 
 class Difference(NamedTuple):
     """Final regret of one algorithm minus that of another, seed by seed: below 0 it is better."""
 
     algorithm: str
+    minus: str
     problem: str
     estimate: Estimate
     seeds: int
@@ -40,10 +47,11 @@ class Rank(NamedTuple):
     problem: str
     regret: Estimate
     diverged: int
+    seeds: int
 
 
 class Aggregate(NamedTuple):
-    """Interquartile mean over all problems and seeds of regret as a share of the scale's."""
+    """Interquartile mean, over all problems and seeds, of regret as a share of uniform's; with a bootstrap interval."""
 
     algorithm: str
     share: Estimate
@@ -54,17 +62,30 @@ class Improvement(NamedTuple):
 
     algorithm: str
     over: str
-    probability: Estimate
+    probability: float
+    low: float
+    """lower end of its 95 % interval, by bootstrap"""
+    high: float
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Comparison:
     """What `compare` returns: one `Result` per algorithm and problem, played on the same contexts and noise.
 
     It is a sequence of results; by name: `comparison["lin-ucb"]`, or `comparison["lin-ucb", "h1"]` of several problems.
+    Printed, and in a notebook, it is a ranking with paired differences.
+
+    Example:
+        >>> from neuralucb import compare
+        >>> comparison = compare(["neural-ucb", "lin-ucb"], ["h1", "h3"], rounds=500, seeds=5)
+        >>> comparison["lin-ucb", "h1"].summary().mean
+        >>> comparison.differences(), comparison.ranking(), comparison.aggregates(), comparison.improvements()
+        >>> comparison.save("both.parquet")
     """
 
     results: tuple[Result, ...]
+    scale: tuple[Result, ...] = ()
+    """of `uniform`, played along on several problems; only `aggregates` looks at it"""
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -75,6 +96,11 @@ class Comparison:
     def problems(self) -> tuple[str, ...]:
         """Names, in order, each once."""
         return tuple(dict.fromkeys(result.problem for result in self.results))
+
+    @property
+    def remark(self) -> str:
+        """What a reader must know before trusting an interval; empty if nothing."""
+        return few_seeds(min(len(result.seeds) for result in self.results))
 
     def __len__(self) -> int:
         return len(self.results)
@@ -92,9 +118,7 @@ class Comparison:
         if isinstance(which, int | slice):
             return self.results[which]
         algorithm, problem = (which, None) if isinstance(which, str) else which
-        found = [
-            result for result in self.results if result.algorithm == algorithm and problem in (None, result.problem)
-        ]
+        found = [one for one in self.results if one.algorithm == algorithm and problem in (None, one.problem)]
         if len(found) != 1:
             why = "was played on several problems; name one too" if found else "is not in this comparison"
             raise KeyError(f"{which!r} {why}: {', '.join(self.algorithms)} on {', '.join(self.problems)}")
@@ -105,67 +129,184 @@ class Comparison:
 
         Args:
             to: the algorithm compared with; the first one if not given.
+
+        Returns:
+            One per other algorithm and problem; below 0 the other algorithm is better.
+
+        Raises:
+            InputError: if `to` is not in this comparison.
         """
-        base = self._named(to)
+        base = self._named("to", to)
         found = []
         for result in self.results:
             if result.algorithm != base:
-                theirs = self[base, result.problem]
-                values = result.final_regret - theirs.final_regret
-                found.append(Difference(result.algorithm, result.problem, estimate_mean(values), len(values)))
+                values = result.final_regret - self[base, result.problem].final_regret
+                found.append(Difference(result.algorithm, base, result.problem, estimate_mean(values), len(values)))
         return found
 
     def ranking(self) -> list[Rank]:
-        """Algorithms of each problem by their mean final regret, the least first."""
-        ranks = []
+        """Algorithms of each problem by their mean final regret, the least first; equal means share a place."""
+        ranks: list[Rank] = []
         for problem in self.problems:
             mine = [result for result in self.results if result.problem == problem]
-            for place, result in enumerate(sorted(mine, key=lambda one: one.final_regret.mean()), start=1):
+            means = sorted(float(result.final_regret.mean()) for result in mine)
+            for result in sorted(mine, key=lambda one: float(one.final_regret.mean())):
                 regret = estimate_mean(result.final_regret)
-                ranks.append(Rank(place, result.algorithm, problem, regret, result.diverged))
+                place = 1 + means.index(regret.mean)
+                ranks.append(Rank(place, result.algorithm, problem, regret, result.diverged, len(result.seeds)))
         return ranks
 
     def aggregates(self) -> list[Aggregate]:
         """For each algorithm the interquartile mean of its regret over all problems, with a bootstrap interval.
 
-        Problems have different scales, so regret is divided by the mean regret of `uniform` on the same problem.
-        Problems are the strata: seeds are resampled within each.
+        Problems have different scales, so regret is divided by the mean regret of `uniform` on the same problem, which
+        `compare` plays along on several problems. Problems are the strata: seeds are resampled within each.
+
+        Returns:
+            One per algorithm, the least first.
+
+        Raises:
+            InputError: if `uniform` was not played, or has no regret.
         """
         scale = self._scale()
         found = []
         for algorithm in self.algorithms:
             groups = [self[algorithm, problem].final_regret / scale[problem] for problem in self.problems]
-            value = float(interquartile_mean(np.concatenate(groups)))
-            low, high = stratified_bootstrap(groups, lambda drawn: float(interquartile_mean(np.concatenate(drawn))))
-            found.append(Aggregate(algorithm, Estimate(value, low, high)))
-        return sorted(found, key=lambda one: one.share.value)
+            low, high = stratified_bootstrap(groups, _pooled_mean)
+            found.append(Aggregate(algorithm, Estimate(_pooled_mean(groups), low, high)))
+        return sorted(found, key=lambda one: one.share.mean)
 
     def improvements(self, over: str | None = None) -> list[Improvement]:
-        """How likely a run of each other algorithm has less regret than one of `over`, with a bootstrap interval."""
-        base = self._named(over)
+        """How likely a run of each other algorithm has less regret than one of `over`, with a bootstrap interval.
+
+        Args:
+            over: the algorithm compared with; the first one if not given.
+
+        Returns:
+            One per other algorithm, averaged over problems; ½ means that neither is better.
+
+        Raises:
+            InputError: if `over` is not in this comparison.
+        """
+        base = self._named("over", over)
         found = []
         for algorithm in self.algorithms:
             if algorithm != base:
                 groups = [self[name, problem].final_regret for problem in self.problems for name in (algorithm, base)]
                 low, high = stratified_bootstrap(groups, _mean_improvement)
-                found.append(Improvement(algorithm, base, Estimate(_mean_improvement(groups), low, high)))
+                found.append(Improvement(algorithm, base, _mean_improvement(groups), low, high))
         return found
 
-    @property
-    def remark(self) -> str:
-        """What a reader must know before trusting an interval; empty if nothing."""
-        return few_seeds(min(len(result.seeds) for result in self.results))
+    def to_frame(self, *, every: int = 1) -> "pandas.DataFrame":
+        """All results in long form, a row per algorithm, problem, seed and round; see `Result.to_frame`.
 
-    def _named(self, name: str | None) -> str:
+        Args:
+            every: keep only rounds every, 2·every, … and the last.
+
+        Returns:
+            Columns algorithm, problem, seed, round and regret; more with a trace.
+
+        Raises:
+            InputError: if pandas is not installed.
+        """
+        return make_frame(self.results, every=every)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw cumulative regret, one line per algorithm, one panel per problem: means over seeds and 95 % bands.
+
+        Args:
+            ax: axes to draw into, one per problem; if not set, a new figure of pyplot.
+
+        Returns:
+            The axes; a list of them with several problems.
+
+        Raises:
+            InputError: if matplotlib is not installed, or `ax` does not have one per problem.
+        """
+        from neuralucb.display.figures import plot_results  # the one way up: a comparison asks to be drawn
+
+        given = None if ax is None else list(np.ravel(ax))
+        panels = [[result for result in self.results if result.problem == problem] for problem in self.problems]
+        axes = plot_results(panels, given)
+        return axes[0] if len(axes) == 1 else axes
+
+    def save(self, path: str | Path) -> Path:
+        """Write all of it to a Parquet file, one row per result and seed.
+
+        Args:
+            path: the file; an existing one is replaced.
+
+        Returns:
+            The file.
+
+        Raises:
+            InputError: if it cannot be written, or pyarrow is not installed.
+        """
+        from neuralucb.experiments.result_files import write_results
+
+        return write_results(path, self.results, scale=self.scale)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Comparison":
+        """Read what `save` wrote.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The same comparison.
+
+        Raises:
+            InputError: if it cannot be read.
+        """
+        from neuralucb.experiments.result_files import read_results
+
+        found = read_results(path)
+        return cls(*(tuple(one.result for one in found if one.is_scale is scale) for scale in (False, True)))
+
+    def __repr__(self) -> str:
+        return f"Comparison({heading(self.results)})"
+
+    def __str__(self) -> str:
+        parts = [heading(self.results)]
+        parts += [f"{title}\n{text_table(rows, left=left)}" for title, rows, left in self._tables()]
+        return "\n\n".join([*parts, *([self.remark] if self.remark else [])])
+
+    def _repr_html_(self) -> str:
+        tables = [html_table(rows, title=title) for title, rows, _ in self._tables()]
+        remark = f"<p><em>{escape(self.remark)}</em></p>" if self.remark else ""
+        return "".join([f"<p>{escape(heading(self.results))}</p>", *tables, remark])
+
+    def _tables(self) -> list[tuple[str, list[list[str]], int]]:
+        """Titles, rows, and how many columns are aligned to the left."""
+        tables = [(f"final regret on {problem}", ranking_table(self, problem), 2) for problem in self.problems]
+        if len(self.problems) > 1 and (self.scale or SCALE in self.algorithms):
+            tables.append(("over all problems", aggregate_table(self), 1))
+        return tables
+
+    def _named(self, argument: str, name: str | None) -> str:
         chosen = self.algorithms[0] if name is None else name
         if chosen not in self.algorithms:
-            raise InputError(f"{chosen!r} is not in this comparison; it has: {', '.join(self.algorithms)}.")
+            raise InputError(f"{argument} must be one of {', '.join(self.algorithms)}, got {chosen!r}.")
         return chosen
 
     def _scale(self) -> dict[str, float]:
-        if SCALE not in self.algorithms:
-            raise InputError(f"algorithms must include {SCALE!r}, by whose regret that of others is scaled.")
-        return {problem: float(self[SCALE, problem].final_regret.mean()) for problem in self.problems}
+        played = {result.problem: result for result in (*self.results, *self.scale) if result.algorithm == SCALE}
+        missing = [problem for problem in self.problems if problem not in played]
+        if missing:
+            raise InputError(
+                f"aggregates need {SCALE!r} on {', '.join(missing)}: regret is counted as a share of its; compare on "
+                f"several problems, or add {SCALE!r} to the algorithms."
+            )
+        scale = {problem: float(played[problem].final_regret.mean()) for problem in self.problems}
+        for problem, regret in scale.items():
+            if regret <= 0:
+                raise InputError(f"{SCALE!r} has no regret on {problem}: all arms are equal there; leave it out.")
+        return scale
+
+
+def _pooled_mean(groups: Sequence[np.ndarray]) -> float:
+    return interquartile_mean(np.concatenate(groups))
 
 
 def _mean_improvement(groups: Sequence[np.ndarray]) -> float:

@@ -21,7 +21,7 @@ from neuralucb.runtime.progress import Progress
 from neuralucb.runtime.threads import cores
 from neuralucb.simulation import Simulation, State, Trace, prepare
 
-__all__ = ["Grouping", "Lanes", "Program", "compile_loops", "compile_program", "group_lanes"]
+__all__ = ["Grouping", "LaneResults", "Lanes", "Program", "compile_loops", "compile_program", "group_lanes"]
 
 CACHE_BYTES = 8 * 2**20
 """State that a core works on at a time. Forty lanes of 2.4 MB at once took three times as long per lane as one or two.
@@ -50,6 +50,17 @@ class Lanes(NamedTuple):
         return Lanes(self.seeds[rows], {name: values[rows] for name, values in self.numbers.items()})
 
 
+class LaneResults(NamedTuple):
+    """What happened in every lane."""
+
+    regret: np.ndarray
+    """[lanes, rounds] cumulative, in float64"""
+    diverged_at: np.ndarray
+    """[lanes] round of divergence, 0 if none"""
+    trace: Trace | None
+    """[lanes, …] round by round, in NumPy; None unless the program was compiled for it"""
+
+
 class Grouping(NamedTuple):
     """How lanes are spread over the machine."""
 
@@ -72,8 +83,8 @@ class Program:
     grouping: Grouping
     compile_seconds: float
 
-    def run(self, lanes: Lanes, progress: Progress | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Cumulative regret [lanes, rounds] in float64, and the round of divergence [lanes]."""
+    def run(self, lanes: Lanes, progress: Progress | None = None) -> LaneResults:
+        """Play all lanes to their end."""
         count, rounds, size = len(lanes.seeds), self.ends[-1], self.grouping.size
         starts = range(0, count, size)
         done, lock, stop = [0] * len(starts), Lock(), Event()
@@ -84,13 +95,15 @@ class Program:
                 if progress is not None:
                     progress(sum(done), count * rounds)
 
-        def work(group: int) -> tuple[np.ndarray, np.ndarray]:
+        def work(group: int) -> LaneResults:
             rows = np.arange(starts[group], starts[group] + size)
             real = int((rows < count).sum())  # the last group is filled up with lanes that are dropped again
             members = lanes.take(rows % count)
             with jax.enable_x64(True):  # JAX keeps this setting per thread
                 trace = _play(self, members, lambda t: report(group, real * t), stop)
-                return np.cumsum(trace.regret, axis=1, dtype=np.float64)[:real], np.asarray(trace.diverged_at)[:real]
+                kept = jax.tree.map(lambda leaf: np.asarray(leaf)[:real], trace)
+            regret = np.cumsum(kept.regret, axis=1, dtype=np.float64)
+            return LaneResults(regret, kept.diverged_at, None if kept.detail is None else kept)
 
         with ThreadPoolExecutor(self.grouping.workers) as pool:
             futures = [pool.submit(work, group) for group in range(len(starts))]
@@ -100,7 +113,7 @@ class Program:
                 stop.set()
                 pool.shutdown(cancel_futures=True)
                 raise
-        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
 def compile_program(
@@ -112,6 +125,7 @@ def compile_program(
     rounds: int,
     schedule: str,
     threads: int | None = None,
+    detailed: bool = False,
 ) -> Program:
     """Compile an algorithm on a problem for lanes like these.
 
@@ -123,6 +137,7 @@ def compile_program(
         rounds: T.
         schedule: when to learn, as `read_schedule` reads it.
         threads: the most threads on a CPU; one per core if not set.
+        detailed: whether rewards, propensities and losses are kept round by round.
 
     Raises:
         InputError: if a single lane per thread needs more memory than is free.
@@ -132,7 +147,7 @@ def compile_program(
     def simulation(numbers: Mapping[str, Any]) -> Simulation:
         policy = algorithm.recipe(Task(problem.dim, rounds, problem.shared_by), {**settings, **numbers})
         seen = reveal(problem) if algorithm.sees_expected else problem
-        return prepare(policy, seen, rounds=rounds, schedule=schedule)
+        return prepare(policy, seen, rounds=rounds, schedule=schedule, detailed=detailed)
 
     def begin(data: Any, seed: jax.Array, numbers: Mapping[str, Any]) -> State:
         return simulation(numbers).begin(jax.random.key(seed), data)

@@ -13,10 +13,21 @@ from neuralucb.problems import PROBLEMS, Definition, Problem, build_problem, fin
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.records import brief
+from neuralucb.runtime.words import counted
 from neuralucb.schedules import read_schedule
 from neuralucb.settings import Setting, check_integer, read_settings
 
-__all__ = ["Plan", "Point", "find_bundle", "plan", "plan_grid", "read_point", "shape_of", "with_baselines"]
+__all__ = [
+    "Plan",
+    "Point",
+    "find_bundle",
+    "plan",
+    "plan_grid",
+    "plan_problems",
+    "read_point",
+    "shape_of",
+    "with_baselines",
+]
 
 DEFAULT_ROUNDS = 10_000
 
@@ -25,6 +36,10 @@ LARGEST_SEED = 2**32 - 1
 
 
 MOST_RUNS = 100_000
+
+
+CURVE_BYTES, TRACE_BYTES = 8, 28
+"""Per seed and round: cumulative regret in float64; and five columns of four bytes."""
 
 
 BASELINES = ("uniform", "oracle")
@@ -48,6 +63,13 @@ class Plan(NamedTuple):
     rounds: int
     seeds: tuple[int, ...]
     schedule: str
+    trace: bool = False
+    """whether arms, rewards, regret, propensities and losses are kept round by round"""
+
+    def __repr__(self) -> str:
+        who = ", ".join(name if len(points) == 1 else f"{len(points)} × {name}" for name, points in self.points.items())
+        how_long = f"{counted(self.rounds, 'round')}, {counted(len(self.seeds), 'seed')}"
+        return f"Plan({who} on {self.problem.name}, {how_long}, schedule {self.schedule})"
 
 
 def plan(
@@ -59,6 +81,7 @@ def plan(
     seeds: int | Sequence[int],
     preset: str | None = None,
     schedule: str | None = None,
+    trace: bool = False,
 ) -> Plan:
     """Plan the runs that `compare` makes, without running them.
 
@@ -70,6 +93,7 @@ def plan(
         seeds: how many (0, 1, …), or the seeds themselves.
         preset: a bundle of settings by name; None for the problem's default.
         schedule: when to learn; None for the preset's.
+        trace: whether to keep what happens round by round.
 
     Returns:
         The plan, for `play`.
@@ -82,14 +106,31 @@ def plan(
         >>> planned = plan("h1", ["lin-ucb", "neural-ucb"], {"dim": 4}, rounds=100, seeds=2)
         >>> results = play(with_baselines(planned))
     """
-    if isinstance(algorithms, str):
-        raise InputError(f"algorithms must be a list of names, got {algorithms!r}.")
-    empty = _plan_nothing(problem, rounds, seeds, preset, schedule)
+    _check_algorithms(algorithms)
+    empty = _plan_nothing(problem, rounds, seeds, preset, schedule, trace)
     by_algorithm = _distribute(empty.problem, algorithms, settings)
     points = {
         name: [read_point(name, empty.problem, given, preset, empty.rounds)] for name, given in by_algorithm.items()
     }
     return empty._replace(points=points)
+
+
+def plan_problems(
+    problems: str | Problem | Definition | Sequence[str | Problem | Definition] | Mapping[str, Any],
+    algorithms: Sequence[str] | Mapping[str, Mapping[str, Any]],
+    settings: Mapping[str, Any],
+    **options: Any,
+) -> list[Plan]:
+    """Plan the same algorithms on one problem or several; each takes the settings that it or an algorithm has."""
+    _check_algorithms(algorithms)
+    found = _name_problems(problems)
+    known = [name for definition in found for name in _known_settings(definition, algorithms)]
+    _check_known(settings, list(dict.fromkeys(known)))
+    plans = []
+    for definition in found:
+        mine = _known_settings(definition, algorithms)
+        plans.append(plan(definition, algorithms, {k: v for k, v in settings.items() if k in mine}, **options))
+    return plans
 
 
 def plan_grid(
@@ -101,12 +142,13 @@ def plan_grid(
     seeds: int | Sequence[int],
     preset: str | None = None,
     schedule: str | None = None,
+    trace: bool = False,
 ) -> Plan:
     """Plan the runs that `run_grid` makes: one point per combination of the grid's values."""
     for name, values in grid.items():
         if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
             raise InputError(f"grid must have a list of values for {name}, got {values!r}.")
-    empty = _plan_nothing(problem, rounds, seeds, preset, schedule)
+    empty = _plan_nothing(problem, rounds, seeds, preset, schedule, trace)
     points = [
         read_point(algorithm, empty.problem, dict(zip(grid, values, strict=True)), preset, empty.rounds)
         for values in itertools.product(*grid.values())
@@ -156,8 +198,9 @@ def read_point(
 
 def find_bundle(problem: Definition, preset: str | None) -> Bundle:
     """Schedule and settings of a preset for a problem; a user's file named magic does not get those for magic."""
-    known = any(problem is each for each in PROBLEMS.values())
-    return find_preset(preset, shared=problem.shared).bundle(problem.name if known else None, shared=problem.shared)
+    # by how it is made: a problem may be given another name, and a user's file named magic is not the paper's
+    known = next((each.name for each in PROBLEMS.values() if each.make is problem.make), None)
+    return find_preset(preset, shared=problem.shared).bundle(known, shared=problem.shared)
 
 
 def shape_of(recipe: Algorithm, point: Point) -> tuple[Any, ...]:
@@ -172,6 +215,7 @@ def _plan_nothing(
     seeds: int | Sequence[int],
     preset: str | None,
     schedule: str | None,
+    trace: bool,
 ) -> Plan:
     """A plan without points: the problem found, and rounds, seeds and schedule checked."""
     definition = find_problem(problem)
@@ -180,12 +224,13 @@ def _plan_nothing(
     read_schedule(when)
     count = _default_rounds(definition, bundle) if rounds is None else check_integer("rounds", rounds, 1)
     chosen = _read_seeds(seeds)
+    size = f"{counted(len(chosen), 'seed')} over {counted(count, 'round')}"
     require_memory(
-        8 * count * len(chosen),
-        what=f"the regret of {len(chosen)} seeds over {count} rounds",
-        cure="take fewer of either",
+        (TRACE_BYTES if trace else CURVE_BYTES) * count * len(chosen),
+        what=f"the {'trace' if trace else 'regret'} of {size}",
+        cure="take fewer of either" + (", or no trace" if trace else ""),
     )
-    return Plan(definition, {}, count, chosen, when)
+    return Plan(definition, {}, count, chosen, when, bool(trace))
 
 
 def _distribute(
@@ -193,18 +238,59 @@ def _distribute(
 ) -> dict[str, dict[str, Any]]:
     """Settings by algorithm: those given for it alone, and of the common ones those that it or the problem has."""
     separate = algorithms if isinstance(algorithms, Mapping) else {name: {} for name in algorithms}
-    of_problem = [setting.name for setting in problem.settings]
-    has = {name: [*of_problem, *(setting.name for setting in find_algorithm(name).settings)] for name in separate}
-    known = list(dict.fromkeys(itertools.chain(of_problem, *has.values())))
+    _check_known(settings, _known_settings(problem, algorithms))
+    has = {name: _known_settings(problem, [name]) for name in separate}
+    return {
+        name: {key: value for key, value in settings.items() if key in has[name]} | dict(given)
+        for name, given in separate.items()
+    }
+
+
+def _known_settings(problem: Definition, algorithms: Sequence[str] | Mapping[str, Any]) -> list[str]:
+    """Names of settings that the problem or an algorithm has, each once."""
+    owned = [setting.name for setting in problem.settings]
+    return list(dict.fromkeys([*owned, *(one.name for name in algorithms for one in find_algorithm(name).settings)]))
+
+
+def _check_known(settings: Mapping[str, Any], known: Sequence[str]) -> None:
     for name, value in settings.items():
         if name not in known:
             raise InputError(
                 f"{name} (given as {value!r}) is not a setting of any of these; they have: {', '.join(known)}."
             )
-    return {
-        name: {key: value for key, value in settings.items() if key in has[name]} | dict(given)
-        for name, given in separate.items()
-    }
+
+
+def _check_algorithms(algorithms: Any) -> None:
+    if isinstance(algorithms, str) or not isinstance(algorithms, Sequence | Mapping) or not algorithms:
+        raise InputError(f"algorithms must be a list of names, got {algorithms!r}.")
+    for name in algorithms:
+        if isinstance(algorithms, Mapping) and not isinstance(algorithms[name], Mapping):
+            raise InputError(f"algorithms must map {name!r} to its settings by name, got {algorithms[name]!r}.")
+        if not isinstance(algorithms, Mapping) and algorithms.count(name) > 1:
+            raise InputError(f"algorithms must differ, got {name!r} more than once; run_grid varies its settings.")
+
+
+def _name_problems(problems: Any) -> list[Definition]:
+    """One problem or several as definitions; in a mapping they get its names."""
+    if isinstance(problems, str | Problem | Definition) or not isinstance(problems, Sequence | Mapping):
+        return [find_problem(problems)]
+    if not problems:
+        raise InputError(f"problem must be a problem or a list of at least one, got {problems!r}.")
+    found = [find_problem(each) for each in (problems.values() if isinstance(problems, Mapping) else problems)]
+    if isinstance(problems, Mapping):
+        # a definition that keeps its name keeps its presets, too
+        found = [
+            each if each.name == name else each._replace(name=str(name))
+            for name, each in zip(problems, found, strict=True)
+        ]
+    names = [each.name for each in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"problems must have different names, got {', '.join(twice)} more than once; name them: "
+            "{'first': …, 'second': …}."
+        )
+    return found
 
 
 def _default_rounds(problem: Definition, bundle: Bundle) -> int:

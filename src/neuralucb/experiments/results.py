@@ -1,20 +1,29 @@
 """The result of a run: regret of every seed, its statistics, and which seeds diverged."""
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
 
 from neuralucb import __version__
+from neuralucb.experiments.statistics import estimate_mean, few_seeds
+from neuralucb.experiments.tables import heading, html_table, number, result_table, with_interval
+from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.words import counted
+from neuralucb.settings import check_integer
 
-__all__ = ["Result", "Summary", "interval"]
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
+    from matplotlib.axes import Axes
 
-CONFIDENCE = 0.95
+__all__ = ["Result", "Summary", "Traces", "make_frame"]
 
 
 class Summary(NamedTuple):
-    """Final regret over seeds."""
+    """Final regret over seeds. Printed, it is one line."""
 
     mean: float
     std: float
@@ -23,6 +32,33 @@ class Summary(NamedTuple):
     """lower end of Student's 95 % interval for the mean; NaN with a single seed"""
     high: float
     """its upper end"""
+    seeds: int
+    remark: str
+    """that there are too few seeds to trust the interval; empty with five or more"""
+
+    def __str__(self) -> str:
+        deviation = "" if math.isnan(self.std) else f", standard deviation {number(self.std)}"
+        words = f"{with_interval(self.mean, self.low, self.high)}{deviation}"
+        return words + (f"\n{self.remark}" if self.remark else f", {counted(self.seeds, 'seed')}")
+
+
+class Traces(NamedTuple):
+    """What happened round by round; every array is [seeds, rounds]."""
+
+    arm: np.ndarray
+    """arm played"""
+    reward: np.ndarray
+    """reward observed, noise included"""
+    regret: np.ndarray
+    """expected reward of the best arm minus that of the arm played: of this round alone"""
+    propensity: np.ndarray
+    """how likely the arm played was, before it was drawn"""
+    loss: np.ndarray
+    """training loss after the training that followed the round; NaN where none did"""
+
+    def __repr__(self) -> str:
+        seeds, rounds = self.arm.shape
+        return f"Traces({counted(seeds, 'seed')}, {counted(rounds, 'round')}: {', '.join(self._fields)})"
 
 
 class Result(NamedTuple):
@@ -32,6 +68,9 @@ class Result(NamedTuple):
         >>> from neuralucb import run
         >>> result = run("lin-ucb", "h1", rounds=1000, seeds=4)
         >>> result.summary().mean, result.diverged, result.regret.shape
+        >>> result.to_frame().groupby("round").regret.mean()
+        >>> result.plot().figure.savefig("regret.pdf")
+        >>> result.save("lin-ucb.parquet")
     """
 
     algorithm: str
@@ -49,6 +88,11 @@ class Result(NamedTuple):
     seconds: float
     """of computing, without compiling; points of a grid that run together share it"""
     device: str
+    trace: Traces | None = None
+    """arms, rewards, regret, propensities and losses, round by round; None without `trace=True`"""
+    version: str = __version__
+    """of neuralucb"""
+    jax_version: str = jax.__version__
 
     @property
     def final_regret(self) -> np.ndarray:
@@ -62,8 +106,84 @@ class Result(NamedTuple):
 
     def summary(self) -> Summary:
         """Mean, standard deviation and 95 % interval of the final regret."""
-        low, high = interval(self.final_regret)
-        return Summary(float(self.final_regret.mean()), _std(self.final_regret), float(low), float(high))
+        values = self.final_regret
+        std = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+        mean, low, high = estimate_mean(values)
+        return Summary(mean, std, low, high, len(values), few_seeds(len(values)))
+
+    def to_frame(self, *, every: int = 1) -> "pandas.DataFrame":
+        """The result in long form: a row per seed and round.
+
+        Args:
+            every: keep only rounds every, 2·every, … and the last.
+
+        Returns:
+            Columns algorithm, problem, seed, round (from 1) and regret (cumulative); with a trace also arm, reward,
+            instantaneous_regret, propensity and loss.
+
+        Raises:
+            InputError: if pandas is not installed, or `every` is not a positive whole number.
+
+        Example:
+            >>> import pandas
+            >>> from neuralucb import run_grid
+            >>> grid = run_grid("lin-ucb", "h1", {"exploration": [0.1, 1]}, rounds=100, seeds=5)
+            >>> frame = pandas.concat(one.to_frame(every=10).assign(**one.settings) for one in grid)
+        """
+        return make_frame([self], every=every)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw cumulative regret over rounds: the mean over seeds, and its 95 % band, or the seeds if they are few.
+
+        Args:
+            ax: where to draw; if not set, a new figure of pyplot.
+
+        Returns:
+            The axes; `result.plot().figure.savefig("regret.pdf")` writes a file.
+
+        Raises:
+            InputError: if matplotlib is not installed.
+        """
+        from neuralucb.display.figures import plot_results  # the one way up: a result asks to be drawn
+
+        (axes,) = plot_results([[self]], None if ax is None else [ax])
+        return axes
+
+    def save(self, path: str | Path) -> Path:
+        """Write all of it to a Parquet file, one row per seed, which pandas, polars and DuckDB read, too.
+
+        Args:
+            path: the file; an existing one is replaced.
+
+        Returns:
+            The file.
+
+        Raises:
+            InputError: if it cannot be written, or pyarrow is not installed.
+        """
+        from neuralucb.experiments.result_files import write_results
+
+        return write_results(path, [self])
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Result":
+        """Read what `save` wrote.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The same result: curves, settings, seeds, divergence, versions and trace.
+
+        Raises:
+            InputError: if it cannot be read, or holds several results.
+        """
+        from neuralucb.experiments.result_files import read_results
+
+        found = read_results(path)
+        if len(found) != 1:
+            raise InputError(f"{path} holds {len(found)} results; Comparison.load reads them.")
+        return found[0].result
 
     def as_json(self) -> dict[str, Any]:
         """The result as a dictionary for JSON, without the curves; what cannot be computed is None, never NaN."""
@@ -79,6 +199,7 @@ class Result(NamedTuple):
                 "mean": summary.mean,
                 "std": _or_none(summary.std),
                 "interval95": None if math.isnan(summary.low) else [summary.low, summary.high],
+                "remark": summary.remark or None,
                 "per_seed": [float(value) for value in self.final_regret],
             },
             "diverged": self.diverged,
@@ -88,25 +209,55 @@ class Result(NamedTuple):
             "compile_seconds": round(self.compile_seconds, 3),
             "seconds": round(self.seconds, 3),
             "device": self.device,
-            "version": __version__,
-            "jax": jax.__version__,
+            "version": self.version,
+            "jax": self.jax_version,
         }
 
+    def __repr__(self) -> str:
+        summary = self.summary()
+        words = with_interval(summary.mean, summary.low, summary.high)
+        failed = f", {self.diverged} diverged" if self.diverged else ""
+        traced = ", traced" if self.trace is not None else ""
+        return f"Result({heading([self])}: regret {words}{failed}{traced})"
 
-def interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Student's 95 % interval for the mean over the first axis; NaN with a single value."""
-    from scipy.special import stdtrit  # scipy.stats takes a second to import
+    def __str__(self) -> str:
+        summary = self.summary()
+        lines = [f"{heading([self])}: final regret {with_interval(summary.mean, summary.low, summary.high)}"]
+        if self.diverged:
+            lines.append(
+                f"{self.diverged} of {len(self.seeds)} diverged: their regret says nothing about the algorithm."
+            )
+        lines += [summary.remark] if summary.remark else []
+        return "\n".join(lines)
 
-    count = values.shape[0]
-    mean = values.mean(axis=0)
-    if count < 2:
-        return np.full_like(mean, np.nan), np.full_like(mean, np.nan)
-    half = stdtrit(count - 1, (1 + CONFIDENCE) / 2) * values.std(axis=0, ddof=1) / np.sqrt(count)
-    return mean - half, mean + half
+    def _repr_html_(self) -> str:
+        return html_table(result_table([self]), title=heading([self]), remarks=[self.summary().remark])
 
 
-def _std(values: np.ndarray) -> float:
-    return float(values.std(ddof=1)) if len(values) > 1 else math.nan
+def make_frame(results: Sequence[Result], *, every: int = 1) -> "pandas.DataFrame":
+    """Several results in long form, one below the other; see `Result.to_frame`."""
+    try:
+        import pandas
+    except ImportError:
+        raise InputError("to_frame needs pandas, which is not installed; pip install pandas.") from None
+    every = check_integer("every", every, 1)
+    return pandas.concat([pandas.DataFrame(_columns(result, every)) for result in results], ignore_index=True)
+
+
+def _columns(result: Result, every: int) -> dict[str, Any]:
+    rows = np.unique(np.minimum(np.arange(every, result.rounds + every, every), result.rounds)) - 1
+    seeds = np.asarray(result.seeds, np.int64)
+    columns = {
+        "algorithm": result.algorithm,
+        "problem": result.problem,
+        "seed": np.repeat(seeds, len(rows)),
+        "round": np.tile(rows + 1, len(seeds)),
+        "regret": result.regret[:, rows].ravel(),
+    }
+    if result.trace is not None:
+        kept = {name: values[:, rows].ravel() for name, values in result.trace._asdict().items()}
+        columns |= {"instantaneous_regret" if name == "regret" else name: values for name, values in kept.items()}
+    return columns
 
 
 def _or_none(value: float) -> float | None:

@@ -1,31 +1,37 @@
 """Runs of an algorithm on a problem, over seeds and settings: plans made and played."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 
-from neuralucb.algorithms import find_algorithm
+from neuralucb.algorithms import ALGORITHMS, find_algorithm
+from neuralucb.experiments.comparisons import SCALE, Comparison
 from neuralucb.experiments.lanes import Lanes, compile_program
-from neuralucb.experiments.plans import Plan, Point, plan, plan_grid, shape_of
-from neuralucb.experiments.results import Result
+from neuralucb.experiments.plans import Plan, Point, plan, plan_grid, plan_problems, shape_of
+from neuralucb.experiments.results import Result, Traces
 from neuralucb.problems import Definition, Problem
-from neuralucb.runtime.progress import Progress
+from neuralucb.runtime.progress import Meter, Progress, Told, as_meter
+from neuralucb.simulation import Trace
 
 __all__ = ["compare", "play", "run", "run_grid"]
+
+OneProblem: TypeAlias = str | Problem | Definition
 
 
 def run(
     algorithm: str,
-    problem: str | Problem | Definition,
+    problem: OneProblem,
     *,
     rounds: int | None = None,
     seeds: int | Sequence[int] = 10,
     preset: str | None = None,
     schedule: str | None = None,
-    progress: Progress | None = None,
+    trace: bool = False,
+    progress: bool | Told | None = None,
     **settings: Any,
 ) -> Result:
     """Run one algorithm on one problem, over several seeds.
@@ -37,7 +43,9 @@ def run(
         seeds: how many (0, 1, …), or the seeds themselves.
         preset: a bundle of settings by name; if not set, the problem's default.
         schedule: when to learn, such as "50" or "10:500,50:2000,100"; if not set, the preset's.
-        progress: called with rounds done and rounds in total, over all seeds.
+        trace: whether to keep arms, rewards, regret, propensities and losses, round by round, as `result.trace`.
+        progress: True for a line on stderr, or a function that is told the stage ("neural-ucb on h1"), rounds done and
+            rounds in total, over all seeds.
         **settings: of the algorithm and of the problem, by name.
 
     Returns:
@@ -52,59 +60,82 @@ def run(
         >>> result.summary().mean
     """
     grid = {name: [value] for name, value in settings.items()}
-    (result,) = run_grid(
-        algorithm, problem, grid, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule, progress=progress
+    planned = plan_grid(
+        algorithm, problem, grid, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule, trace=trace
     )
+    (result,) = play(planned, _named_stages(progress, planned))
     return result
 
 
 def compare(
-    problem: str | Problem | Definition,
     algorithms: Sequence[str] | Mapping[str, Mapping[str, Any]],
+    problem: OneProblem | Sequence[OneProblem] | Mapping[str, OneProblem],
     *,
     rounds: int | None = None,
     seeds: int | Sequence[int] = 10,
     preset: str | None = None,
     schedule: str | None = None,
-    progress: Callable[[str], Progress | None] | None = None,
+    trace: bool = False,
+    progress: bool | Told | None = None,
     **settings: Any,
-) -> list[Result]:
-    """Run several algorithms on the same problem, with the same contexts and noise.
+) -> Comparison:
+    """Run several algorithms on the same problem or problems, with the same contexts and noise.
 
     Args:
-        problem: a name, or a problem itself, such as `labelled(X, y)`.
         algorithms: their names, or a mapping from name to settings for that algorithm alone.
+        problem: a name, or a problem itself, such as `labelled(X, y)`; or several of them, in a list, or in a mapping
+            from the name that each is to have.
         rounds: T; if not set, 10 000, or all rows of a data set that has fewer.
         seeds: how many (0, 1, …), or the seeds themselves.
         preset: a bundle of settings by name; if not set, the problem's default.
         schedule: when to learn; if not set, the preset's.
-        progress: called with an algorithm's name before it runs; returns where its progress is reported, or None.
-        **settings: each algorithm takes those that it has.
+        trace: whether to keep arms, rewards, regret, propensities and losses, round by round.
+        progress: True for a line on stderr, or a function that is told the stage ("lin-ucb on h1"), rounds done and
+            rounds in total, over all seeds of that stage.
+        **settings: each algorithm and problem takes those that it has.
 
     Returns:
-        One result per algorithm, in their order.
+        One result per algorithm and problem, with paired differences, a ranking and, over several problems, aggregates,
+        for which `uniform` is played along.
 
     Raises:
         InputError: if anything given cannot be run; the message names it, and the cure.
 
     Example:
         >>> from neuralucb import compare
-        >>> results = compare("h1", {"lin-ucb": {"exploration": 0.1}, "neural-ucb": {}}, rounds=2000, seeds=4)
+        >>> comparison = compare({"lin-ucb": {"exploration": 0.1}, "neural-ucb": {}}, "h1", rounds=2000, seeds=5)
+        >>> print(comparison)
     """
-    planned = plan(problem, algorithms, settings, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
-    return play(planned, progress)
+    if _are_swapped(algorithms, problem):
+        warnings.warn(
+            "compare(problem, algorithms) is deprecated and will be refused by the next release: write "
+            "compare(algorithms, problem), in the order of run.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        algorithms, problem = problem, algorithms  # type: ignore[assignment]
+    plans = plan_problems(
+        problem, algorithms, settings, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule, trace=trace
+    )
+    played = list(plans[0].points)
+    if len(plans) > 1 and SCALE not in played:
+        plans = [_with_scale(planned) for planned in plans]
+    results = [result for planned in plans for result in play(planned, _named_stages(progress, planned))]
+    compared, scale = ([one for one in results if (one.algorithm in played) is wanted] for wanted in (True, False))
+    return Comparison(tuple(compared), tuple(scale))
 
 
 def run_grid(
     algorithm: str,
-    problem: str | Problem | Definition,
+    problem: OneProblem,
     grid: Mapping[str, Sequence[Any]],
     *,
     rounds: int | None = None,
     seeds: int | Sequence[int] = 10,
     preset: str | None = None,
     schedule: str | None = None,
-    progress: Progress | None = None,
+    trace: bool = False,
+    progress: bool | Told | None = None,
 ) -> list[Result]:
     """Run every combination of settings in a grid, each over all seeds.
 
@@ -118,7 +149,9 @@ def run_grid(
         seeds: how many (0, 1, …), or the seeds themselves.
         preset: a bundle of settings by name; if not set, the problem's default.
         schedule: when to learn; if not set, the preset's.
-        progress: called with rounds done and rounds in total, over all seeds and combinations.
+        trace: whether to keep arms, rewards, regret, propensities and losses, round by round.
+        progress: True for a line on stderr, or a function that is told the stage ("lin-ucb on h1"), rounds done and
+            rounds in total, over all seeds and combinations.
 
     Returns:
         One result per combination, in the order of `itertools.product`.
@@ -130,11 +163,13 @@ def run_grid(
         >>> from neuralucb import run_grid
         >>> results = run_grid("lin-ucb", "h1", {"exploration": [0.01, 0.1, 1]}, rounds=2000, seeds=4)
     """
-    planned = plan_grid(algorithm, problem, grid, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
-    return play(planned, None if progress is None else lambda _: progress)
+    planned = plan_grid(
+        algorithm, problem, grid, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule, trace=trace
+    )
+    return play(planned, _named_stages(progress, planned))
 
 
-def play(planned: Plan, progress: Callable[[str], Progress | None] | None = None) -> list[Result]:
+def play(planned: Plan, progress: Meter | None = None) -> list[Result]:
     """Run a plan.
 
     Args:
@@ -149,6 +184,28 @@ def play(planned: Plan, progress: Callable[[str], Progress | None] | None = None
         meter = None if progress is None else progress(algorithm)
         results += _run_algorithm(algorithm, points, planned, meter)
     return results
+
+
+def _are_swapped(algorithms: Any, problem: Any) -> bool:
+    """Whether a problem stands where the algorithms should: the order of version 0.1."""
+    if isinstance(algorithms, Problem | Definition):
+        return True
+    return isinstance(algorithms, str) and algorithms not in ALGORITHMS and not isinstance(problem, str)
+
+
+def _with_scale(planned: Plan) -> Plan:
+    """The plan with `uniform`, on the same problem with the same settings."""
+    scale = plan(
+        planned.problem, [SCALE], next(iter(planned.points.values()))[0].problem,
+        rounds=planned.rounds, seeds=planned.seeds, schedule=planned.schedule,
+    )  # fmt: skip
+    return planned._replace(points={**planned.points, **scale.points})
+
+
+def _named_stages(progress: bool | Told | None, planned: Plan) -> Meter | None:
+    """A meter that names both the algorithm and the problem."""
+    meter = as_meter(progress)
+    return None if meter is None else lambda algorithm: meter(f"{algorithm} on {planned.problem.name}")
 
 
 def _run_algorithm(algorithm: str, points: Sequence[Point], planned: Plan, progress: Progress | None) -> list[Result]:
@@ -178,12 +235,19 @@ def _run_shape(algorithm: str, points: Sequence[Point], planned: Plan, progress:
     )
     world = planned.problem.make(**points[0].problem)
     program = compile_program(
-        recipe, world, points[0].algorithm, lanes, rounds=planned.rounds, schedule=planned.schedule
+        recipe,
+        world,
+        points[0].algorithm,
+        lanes,
+        rounds=planned.rounds,
+        schedule=planned.schedule,
+        detailed=planned.trace,
     )
     started = time.perf_counter()
-    regret, diverged_at = program.run(lanes, progress)
+    found = program.run(lanes, progress)
     seconds = time.perf_counter() - started
-    by_point = zip(points, np.split(regret, len(points)), np.split(diverged_at, len(points)), strict=True)
+    traces = [None] * len(points) if found.trace is None else _split(found.trace, len(points))
+    curves, diverged_at = np.split(found.regret, len(points)), np.split(found.diverged_at, len(points))
     return [
         Result(
             algorithm=algorithm,
@@ -192,14 +256,23 @@ def _run_shape(algorithm: str, points: Sequence[Point], planned: Plan, progress:
             schedule=planned.schedule,
             settings={**point.algorithm, **point.problem},
             seeds=seeds,
-            regret=curves,
+            regret=regret,
             diverged_at=at,
             compile_seconds=program.compile_seconds,
             seconds=seconds,
             device=jax.devices()[0].device_kind,
+            trace=trace,
         )
-        for point, curves, at in by_point
+        for point, regret, at, trace in zip(points, curves, diverged_at, traces, strict=True)
     ]
+
+
+def _split(trace: Trace, points: int) -> list[Traces | None]:
+    """The traces of each point; lanes are points × seeds."""
+    assert trace.detail is not None
+    reward, propensity, loss = trace.detail
+    columns = (np.split(np.asarray(each), points) for each in (trace.arm, reward, trace.regret, propensity, loss))
+    return [Traces(*parts) for parts in zip(*columns, strict=True)]
 
 
 def _offset(progress: Progress, before: int, total: int) -> Progress:

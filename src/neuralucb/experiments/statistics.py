@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neuralucb.runtime.words import counted
+
 __all__ = [
     "CONFIDENCE",
     "FEW_SEEDS",
@@ -30,15 +32,20 @@ RESAMPLES = 2000
 
 
 class Estimate(NamedTuple):
-    """A value with its 95 % interval; NaN where there are too few numbers for one."""
+    """A mean with its 95 % interval; NaN where there are too few numbers for one."""
 
-    value: float
+    mean: float
     low: float
     high: float
 
 
 def interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Student's 95 % interval for the mean over the first axis; NaN where there is one value only."""
+    """Student's 95 % interval for the mean over the first axis; NaN where there is one value only.
+
+    Every interval of a mean over seeds is this one: in summaries, tables, figures and reports of sweeps. With two to
+    four seeds, tables show it together with the remark of `few_seeds`, and figures draw the seeds instead of a band.
+    With one seed there is none.
+    """
     from scipy.special import stdtrit  # scipy.stats would cost a second to import
 
     count = values.shape[0]
@@ -59,23 +66,21 @@ def few_seeds(count: int) -> str:
     """A remark where there are too few seeds to trust an interval; empty where there are enough."""
     if count >= FEW_SEEDS:
         return ""
-    return (
-        f"{count} seed{'s' if count > 1 else ''}: too few for an interval that can be trusted; take {FEW_SEEDS} or "
-        "more, ten for a publication."
-    )
+    what = "no interval" if count == 1 else "too few for an interval that can be trusted"
+    return f"{counted(count, 'seed')}: {what}; take {FEW_SEEDS} or more, ten for a publication."
 
 
-def interquartile_mean(values: np.ndarray) -> np.ndarray:
-    """The mean of the middle half, over the last axis: between the 25th and 75th percentile."""
-    ordered = np.sort(values, axis=-1)
-    count = ordered.shape[-1]
-    cut = count // 4
-    return ordered[..., cut : count - cut].mean(axis=-1)
+def interquartile_mean(values: np.ndarray) -> float:
+    """The mean of the middle half: a quarter of the numbers, rounded down, is left out at each end."""
+    cut = values.size // 4
+    return float(np.sort(values, axis=None)[cut : values.size - cut].mean())
 
 
-def probability_of_improvement(ours: np.ndarray, others: np.ndarray) -> float:
-    """How likely a run of ours has less regret than a run of the others; a tie counts half."""
-    return float((ours[:, None] < others).mean() + 0.5 * (ours[:, None] == others).mean())
+def probability_of_improvement(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """How likely a run of ours has less regret than a run of theirs, over all pairs of runs; a tie counts half."""
+    ordered = np.sort(theirs)
+    first, last = (np.searchsorted(ordered, ours, side=side) for side in ("left", "right"))
+    return float(1 - (first + last).mean() / (2 * len(theirs)))
 
 
 def stratified_bootstrap(
@@ -91,7 +96,7 @@ def stratified_bootstrap(
         groups: numbers per problem, or per problem and algorithm.
         statistic: of groups of the same sizes.
         resamples: how many times the groups are drawn anew.
-        seed: of the draws.
+        seed: of the draws; the same one gives the same interval.
     """
     generator = np.random.default_rng(seed)
     found = np.empty(resamples)

@@ -130,7 +130,7 @@ def run_batch(batch: Batch, progress: Progress | None = None) -> Outcome:
     program = _program(batch)
     compiling, program.compile_seconds = program.compile_seconds, 0.0  # counted once, with the first batch that uses it
     started = time.perf_counter()
-    regret, diverged_at = program.run(_lanes(batch), progress)
+    regret, diverged_at, _ = program.run(_lanes(batch), progress)
     every = -(-batch.rounds // CURVE_POINTS)
     points = np.minimum(np.arange(every, batch.rounds + every, every), batch.rounds) - 1
     return Outcome(

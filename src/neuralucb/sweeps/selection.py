@@ -1,28 +1,16 @@
 """Which setting of a grid is best: on all seeds, as papers do; and chosen on half of them, scored on the rest."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from neuralucb.experiments.statistics import Estimate, estimate_mean, interval
 from neuralucb.sweeps.store import Store
 
-__all__ = ["Contest", "Estimate", "Grid", "band", "bootstrap", "contests", "difference", "read_grids"]
-
-RESAMPLES, BAND_RESAMPLES = 10_000, 1_000
-CONFIDENCE = 0.95
-DRAWN = 10**7
-"""Numbers drawn at a time: with many seeds, all at once would not fit into memory."""
-
-
-class Estimate(NamedTuple):
-    """A mean over seeds, and its 95 % interval by bootstrap over seeds; NaN with fewer than two seeds."""
-
-    mean: float
-    low: float
-    high: float
+__all__ = ["Contest", "Estimate", "Grid", "band", "contests", "difference", "read_grids"]
 
 
 class Grid(NamedTuple):
@@ -93,42 +81,12 @@ def contests(grids: Sequence[Grid]) -> list[Contest]:
 
 def difference(one: Contest, other: Contest) -> Estimate:
     """Regret of one minus that of the other, paired by seed, each at its best setting: a seed is the same problem."""
-    return bootstrap(one.grid.regret[one.best] - other.grid.regret[other.best])
-
-
-def bootstrap(values: np.ndarray) -> Estimate:
-    """The mean, and the percentiles of its bootstrap; deterministic."""
-    mean = float(values.mean())
-    if len(values) < 2:
-        return Estimate(mean, np.nan, np.nan)
-    low, high = _percentiles(values, np.mean, RESAMPLES)
-    return Estimate(mean, float(low), float(high))
+    return estimate_mean(one.grid.regret[one.best] - other.grid.regret[other.best])
 
 
 def band(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The interval of the mean at every point of [seeds, points], by bootstrap over seeds; None with one seed."""
-    count = len(curves)
-    if count < 2:
-        return None
-
-    def means(draws: np.ndarray, axis: int) -> np.ndarray:
-        # a product with how often each seed was drawn: copying the curves took four to eleven times as long
-        cells = draws + count * np.arange(len(draws))[:, None]
-        times = np.bincount(cells.ravel(), minlength=draws.size).reshape(draws.shape)
-        return ((times / count) @ curves).T
-
-    return _percentiles(np.arange(count), means, BAND_RESAMPLES)
-
-
-def _percentiles(sample: np.ndarray, statistic: Callable[..., Any], resamples: int) -> tuple[Any, Any]:
-    """The interval of a statistic by percentile bootstrap; the same sample gives the same interval."""
-    from scipy.stats import bootstrap as resampled  # importing it takes a second, which only a report should cost
-
-    found = resampled(
-        (sample,), statistic, n_resamples=resamples, batch=max(1, DRAWN // len(sample)), vectorized=True,
-        confidence_level=CONFIDENCE, method="percentile", rng=np.random.default_rng(0),
-    )  # fmt: skip
-    return found.confidence_interval.low, found.confidence_interval.high
+    """The interval of the mean at every point of [seeds, points]; None with one seed."""
+    return interval(curves) if len(curves) > 1 else None
 
 
 def _contest(grid: Grid) -> Contest:
@@ -138,9 +96,9 @@ def _contest(grid: Grid) -> Contest:
     if len(grid.seeds) >= 2:
         choosing, scoring = grid.regret[:, ::2].mean(axis=1), grid.regret[:, 1::2]
         chosen = int(np.nanargmin(np.where(np.isnan(means), np.nan, choosing)))
-        held_out = bootstrap(scoring[chosen])
+        held_out = estimate_mean(scoring[chosen])
     row = grid.regret[best]
-    return Contest(grid, best, bootstrap(row), float(row.max()), chosen, held_out, int(np.isnan(grid.regret).sum()))
+    return Contest(grid, best, estimate_mean(row), float(row.max()), chosen, held_out, int(np.isnan(grid.regret).sum()))
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
