@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from neuralucb.display.progress import Pace
+from neuralucb.runtime.words import counted
 from neuralucb.sweeps.engine import Job
 from neuralucb.sweeps.workers import Event
 
@@ -96,6 +97,6 @@ def _lines(progress: SweepProgress, console: Console) -> Callable[[Event], None]
             left = pace.left(progress.done, progress.total)
             how = f"mean regret {event.regret:.0f}" if event.regret is not None else f"{event.done / event.total:.0%}"
             what = f"{event.batch.algorithm} on {event.batch.problem}, {how}"
-            console.print(f"{progress.finished} of {progress.runs} runs, {left}; {what}", soft_wrap=True)
+            console.print(f"{progress.finished} of {counted(progress.runs, 'run')}, {left}; {what}", soft_wrap=True)
 
     return listener
