@@ -20,7 +20,7 @@ from neuralucb.runtime.words import counted
 if TYPE_CHECKING:
     from neuralucb.logs import Chunk, Log  # for types: it imports pyarrow, which most commands do not need
 
-__all__ = ["Lines", "Pace", "download_bar", "fit_end", "meters", "reading"]
+__all__ = ["Lines", "Pace", "download_bar", "fit_end", "line_pause", "meters", "reading"]
 
 MOST_SEEN = 400
 """Beyond it every other point is forgotten: the curve stays, and a fit stays cheap."""
@@ -117,7 +117,7 @@ class Lines:
         while not self._over.wait(pause):
             if self._name:
                 self._print(self.in_words())
-            pause = min(MOST_SECONDS, max(FIRST_SECONDS, GROWTH * (time.monotonic() - started)))
+            pause = line_pause(time.monotonic() - started)
 
     def _print(self, line: str) -> None:
         self.console.print(line, soft_wrap=True, markup=False, highlight=False)
@@ -202,6 +202,11 @@ def download_bar(name: str, console: Console) -> Iterator[Callable[[int], None]]
     with Progress(*columns, console=console, transient=True) as bars:
         task = bars.add_task(f"downloading {name}", total=None)
         yield lambda done: bars.update(task, completed=done)
+
+
+def line_pause(passed: float) -> float:
+    """Seconds between two lines in a log, after work of so many seconds."""
+    return min(MOST_SECONDS, max(FIRST_SECONDS, GROWTH * passed))
 
 
 def fit_end(share: np.ndarray, elapsed: np.ndarray, end: float) -> float:
