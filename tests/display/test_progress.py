@@ -96,7 +96,7 @@ def test_reading_a_log_is_shown_pass_by_pass(tmp_path):
     with reading(log, "lin-ucb on", console, quiet=False) as read:
         for _ in range(2):
             assert sum(len(chunk.line) for chunk in read.chunks()) == 50
-        wait_for(console, "log.parquet, after pass 2: 0:00 so far")
+        wait_for(console, "log.parquet, computing: 0:00 so far")
         chunks = read.chunks()
         next(chunks)
         next(chunks, None)

@@ -185,7 +185,7 @@ def reading(log: "Log", what: str, console: Console, *, quiet: bool) -> Iterator
                 yield chunk
                 read += len(chunk.line)
                 report(read, max(read, log.decisions))
-            lines.go_on(f"{name}, after pass {passes}")
+            lines.go_on(f"{name}, computing")
 
         yield log._replace(chunks=chunks)
 

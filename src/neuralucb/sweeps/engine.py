@@ -218,10 +218,13 @@ def _safe(job: Job) -> Callable[[], str]:
 
 
 def _run(job: Job, tell: Listener, address: str | None) -> None:
+    if not job.missing:
+        return  # a finished sweep starts no process and no cluster
     if job.engine == "ray":
-        from neuralucb.sweeps.ray import run_on_cluster
+        from neuralucb.sweeps.ray import disconnected_afterwards, run_on_cluster
 
-        run_on_cluster(job.missing, job.store, tell, address=address, gpu=job.gpu)
+        with disconnected_afterwards():
+            run_on_cluster(job.missing, job.store, tell, address=address, gpu=job.gpu)
     elif job.gpu:
         keep_compiled()
         run_here(job.missing, job.store, tell, ahead=COMPILED_AHEAD)
