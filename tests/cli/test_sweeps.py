@@ -62,3 +62,23 @@ def test_a_failure_is_printed_with_the_end_of_its_traceback_once(command, monkey
     assert err.count('raise KeyError("no luck [today]")') == 1
     assert err.count("whole traceback: out/failures/lin-ucb-h1-") == 1
     assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_dry_run_without_data_uses_the_sizes_of_table_1(command, monkeypatch, tmp_path):
+    monkeypatch.setenv("NEURALUCB_DATA", str(tmp_path / "data"))
+    code, out, err = command("reproduce", "figure2", "--scale", "smoke", "--device", "cpu", "--dry-run")
+    assert code == 0, err
+    assert out.startswith("figure2-smoke: 104 runs, 36 batches on ")
+    assert "covertype, magic, shuttle, mnist: not found in" in err
+    assert "`neuralucb data fetch covertype`, `neuralucb data fetch magic`" in err
+    assert not (tmp_path / "figure2-smoke").exists()
+    code, _, err = command("reproduce", "figure2", "--scale", "smoke", "--device", "cpu")
+    assert code == 2
+    assert "data set covertype was not found; `neuralucb data fetch covertype` downloads it" in err
+
+
+def test_one_of_each_is_singular(command, tmp_path):
+    (tmp_path / "one.toml").write_text('rounds = 5\nseeds = 1\n[[runs]]\nalgorithms = ["uniform"]\nproblems = ["h1"]')
+    code, out, err = command("sweep", "one.toml", "--device", "cpu", "--dry-run")
+    assert (code, err) == (0, "")
+    assert out.startswith("one: 1 run, 1 batch on 1 process; roughly ")

@@ -1,10 +1,14 @@
 """The paper's figures as sweeps."""
 
+import numpy as np
 import pytest
 
 from neuralucb.runtime.errors import InputError
 from neuralucb.sweeps.batches import make_batches
-from neuralucb.sweeps.paper import FIGURES, SCALES, paper_sweep
+from neuralucb.sweeps.cost import estimate
+from neuralucb.sweeps.engine import prepare, run_sweep
+from neuralucb.sweeps.paper import FIGURES, SCALES, paper_sweep, table1_sizes
+from neuralucb.sweeps.spec import Part, Sweep
 
 from .helpers import numbers, running
 
@@ -28,6 +32,30 @@ def test_the_papers_figures_can_be_planned(figure, scale):
 def test_what_the_paper_does_not_have_is_refused(figure, scale):
     with pytest.raises(InputError, match=r"(figure|scale) must be one of .*, got '(figure3|huge)'"):
         paper_sweep(figure, scale)
+
+
+def test_sizes_stand_in_for_data_that_are_not_here_and_cost_as_much(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEURALUCB_DATA", str(tmp_path))
+    sweep = Sweep("sizes", 20, (0,), (Part("neural-ucb", "shuttle", preset="paper"), Part("lin-ucb", "digits")))
+    found = table1_sizes(sweep)
+    assert list(found) == ["shuttle"]
+    planned = make_batches(sweep, lanes=10, stand_ins=found)
+    cost = estimate(planned, workers=1, gpu=False, stand_ins=found)
+    made = found["shuttle"].make(input_scaling="standard", intercept=True, drop="none", repeat=False)
+    assert (made.dim, made.arms, made.limit, made.shared) == (10, 7, 58_000, True)
+    generator = np.random.default_rng(0)
+    np.savez(tmp_path / "shuttle.npz", X=generator.normal(size=(58_000, 9)), y=np.arange(58_000) % 7)
+    assert table1_sizes(sweep) == {}
+    assert estimate(make_batches(sweep, lanes=10), workers=1, gpu=False) == cost
+
+
+def test_a_job_that_was_only_planned_is_not_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEURALUCB_DATA", str(tmp_path))
+    sweep = Sweep("sizes", 20, (0,), (Part("lin-ucb", "magic"),))
+    job = prepare(sweep, tmp_path / "out", device="cpu", workers=1, stand_ins=table1_sizes(sweep))
+    with pytest.raises(InputError, match="magic: not found in .*, and only planned .*`neuralucb data fetch magic`"):
+        run_sweep(job)
+    assert not (tmp_path / "out").exists()
 
 
 def test_smoke_ends_in_a_report(tmp_path):

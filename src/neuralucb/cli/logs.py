@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -93,6 +92,7 @@ def evaluate(
     import jax
 
     from neuralucb.algorithms import build
+    from neuralucb.display.progress import reading
     from neuralucb.evaluation import evaluate_after_training
     from neuralucb.logs import Skipped
     from neuralucb.logs.batches import shape_of
@@ -109,11 +109,11 @@ def evaluate(
     keep_compiled()
     made = []
     for name, values in chosen.items():
-        with err.status(f"{name} on {log}") if err.is_terminal and not as_json else nullcontext():
+        with reading(given, f"{name} on", err, quiet=as_json) as read:
             evaluation = evaluate_after_training(
                 jax.random.key(seed),
                 build(name, **shape_of(given), **values),
-                given,
+                read,
                 name=name,
                 train=train,
                 methods=wanted,
@@ -143,6 +143,7 @@ def train(
 ) -> None:
     """A bandit that has learned from a log, so that its first live decision is already good."""
     from neuralucb.algorithms import build
+    from neuralucb.display.progress import reading
     from neuralucb.logs import Skipped, open_log
     from neuralucb.logs.batches import shape_of
     from neuralucb.online import OnlineBandit
@@ -154,8 +155,8 @@ def train(
     prepare_folder(model)
     keep_compiled()
     bandit = OnlineBandit(build(policy, **shape_of(given), **values), seed=seed, floor=floor)
-    with err.status(f"{policy} learns from {log}") if err.is_terminal else nullcontext():
-        lesson = bandit.fit(given)
+    with reading(given, f"{policy} learns from", err, quiet=False) as read:
+        lesson = bandit.fit(read)
     _tell_skipped(skipped, log)
     if not lesson.promoted:
         raise InputError(f"{policy} diverged on {log} and was not saved; try a smaller step_size.")

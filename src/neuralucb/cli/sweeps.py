@@ -126,13 +126,18 @@ def _run(
     if address is not None and engine is not Engine.ray:
         raise InputError(f"--address goes with --engine ray, got {address!r}; add --engine ray, or omit --address.")
     from neuralucb.sweeps.engine import prepare
+    from neuralucb.sweeps.paper import table1_sizes
 
     jobs = [
-        prepare(sweep, folder, device=device.value, workers=workers, engine=engine.value)
+        prepare(
+            sweep, folder, device=device.value, workers=workers, engine=engine.value,
+            stand_ins=table1_sizes(sweep) if dry_run else {},
+        )
         for folder, sweep in planned.items()
-    ]
+    ]  # fmt: skip
     for job in jobs:
         out.print(job.in_words(), soft_wrap=True)
+        _print_not_found(job)
     if dry_run:
         return
     failures = [failure for job in jobs for failure in _run_and_report(job, address)]
@@ -159,6 +164,19 @@ def _run_and_report(job: "Job", address: str | None) -> list["Failure"]:
         ) from None
     out.print(f"{report}  ({time.monotonic() - started:.0f} s)", soft_wrap=True)
     return failures
+
+
+def _print_not_found(job: "Job") -> None:
+    """Which data sets a dry run knows by their size alone, and how to get them."""
+    from neuralucb.problems.datasets import data_folder
+
+    if job.not_found:
+        err.print(
+            f"{', '.join(job.not_found)}: not found in {data_folder()}, so Table 1's sizes were used; before running, "
+            + ", ".join(f"`neuralucb data fetch {name}`" for name in job.not_found),
+            style="yellow",
+            soft_wrap=True,
+        )
 
 
 def _print_failures(failures: Sequence["Failure"]) -> None:

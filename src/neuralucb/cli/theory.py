@@ -74,9 +74,9 @@ def theory(
         planned = planned._replace(rounds=min(DEFAULT_ROUNDS, planned.rounds))
     chosen, where = read_formats(formats), _folder(folder, as_json)
     keep_compiled()
-    with stages(err) as stage:
+    with stages(err, quiet=as_json) as stage:
         report = analyse(planned, stage)
-    with meters(planned, err, quiet=False) as meter:
+    with meters(planned, err, quiet=as_json) as meter:
         (measured,) = experiments.play(planned, meter)
     if where is not None:
         show_theory(report, measured, where, console=err if as_json else out, formats=chosen)
@@ -103,7 +103,7 @@ def coverage(
     plans = plan_coverage(problem, read_set(settings), rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
     chosen, where = read_formats(formats), _folder(folder, as_json)
     keep_compiled()
-    with stages(err) as stage:
+    with stages(err, quiet=as_json) as stage:
         measured = {
             mode: play_coverage(planned, stage(f"{mode.confidence} γ, {mode.design} Z"))
             for mode, planned in plans.items()

@@ -8,6 +8,7 @@ from string import Template
 from typing import Any, NamedTuple
 
 from neuralucb.experiments.statistics import FEW_SEEDS, few_seeds
+from neuralucb.runtime.words import counted
 from neuralucb.sweeps.report import Report
 from neuralucb.sweeps.spec import Part
 from neuralucb.sweeps.store import Failure
@@ -45,6 +46,7 @@ def sweep_page(report: Report, table: Sequence[Sequence[str]], pictures: Sequenc
         remark=_remark(len(sweep.seeds)),
         rows="".join(_row("td", row) for row in table[1:]),
         figures="\n".join(others),
+        not_drawn=_not_drawn(report),
         parts=_items(_part(part) for part in sweep.parts),
         resume=escape(report.resume_command),
         file=escape(shlex.quote(f"{sweep.name}.toml")),
@@ -85,7 +87,16 @@ def _incomplete(report: Report) -> str:
     if not missing and not report.failures:
         return ""
     failures = "".join(f"<li>{_failure(failure)}</li>" for failure in report.failures)
-    return f"<h2>Incomplete</h2><p>{missing} runs are missing.</p><ul>{failures}</ul>"
+    words = f"{counted(missing, 'run')} {'is' if missing == 1 else 'are'} missing."
+    return f"<h2>Incomplete</h2><p>{words}</p><ul>{failures}</ul>"
+
+
+def _not_drawn(report: Report) -> str:
+    """The settings whose sensitivity is not drawn, and why; nothing if all are."""
+    if not report.two_valued:
+        return ""
+    names = ", ".join(f"{setting} of {algorithm}" for algorithm, setting in report.two_valued)
+    return f"<p>Sensitivity needs three values of a setting; these have two: {escape(names)}.</p>"
 
 
 def _failure(failure: Failure) -> str:
@@ -154,6 +165,7 @@ every other seed and scored on the rest. Differences are paired: a seed is the s
 setting with missing runs cannot win.</p>
 <div class=wide><table>$head$rows</table></div>
 $figures
+$not_drawn
 <h2>What was run</h2>
 <ul>$parts</ul>
 <h2>Run it again</h2>

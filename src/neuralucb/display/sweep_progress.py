@@ -1,5 +1,6 @@
 """Progress of a sweep: a bar per worker in a terminal, a line now and then elsewhere."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,17 +9,12 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from neuralucb.display.progress import Pace
+from neuralucb.display.progress import SELDOM, Pace, line_pause
+from neuralucb.runtime.words import counted
 from neuralucb.sweeps.engine import Job
 from neuralucb.sweeps.workers import Event
 
 __all__ = ["SweepProgress", "sweep_progress"]
-
-LINE_SECONDS = 10
-"""Without a terminal: the least time between two lines, when a batch has ended."""
-
-QUIET_SECONDS = 60
-"""And while one is running."""
 
 
 class SweepProgress:
@@ -86,16 +82,24 @@ def _bars(progress: SweepProgress, console: Console) -> Iterator[Callable[[Event
 
 
 def _lines(progress: SweepProgress, console: Console) -> Callable[[Event], None]:
-    pace, last = Pace(), [0.0]
+    pace, started = Pace(), time.monotonic()
+    printed = noted = -math.inf
+    left = "compiling"
 
     def listener(event: Event) -> None:
+        nonlocal printed, noted, left
         progress.add(event)
-        since = time.monotonic() - last[0]
-        if since >= (LINE_SECONDS if event.regret is not None else QUIET_SECONDS):
-            last[0] = time.monotonic()
-            left = pace.left(progress.done, progress.total)
-            how = f"mean regret {event.regret:.0f}" if event.regret is not None else f"{event.done / event.total:.0%}"
-            what = f"{event.batch.algorithm} on {event.batch.problem}, {how}"
-            console.print(f"{progress.finished} of {progress.runs} runs, {left}; {what}", soft_wrap=True)
+        now = time.monotonic()
+        if progress.done and now - noted >= SELDOM:
+            noted, left = now, pace.left(progress.done, progress.total)
+        if progress.finished == progress.runs:
+            left = "done"
+        elif now - printed < line_pause(now - started):
+            return
+        printed = now
+        how = f"mean regret {event.regret:.0f}" if event.regret is not None else f"{event.done / event.total:.0%}"
+        what = f"{event.batch.algorithm} on {event.batch.problem}, {event.failure.reason if event.failure else how}"
+        line = f"{progress.finished} of {counted(progress.runs, 'run')}, {left}; {what}"
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
 
     return listener

@@ -12,6 +12,7 @@ from rich import progress as bars
 from rich.console import Console
 
 from neuralucb.display.figures import curve_of, new_figure, save, style_of, tidy
+from neuralucb.display.progress import Lines
 from neuralucb.display.tables import markdown_table, terminal_table
 from neuralucb.experiments import Result
 from neuralucb.experiments.statistics import few_seeds
@@ -177,10 +178,14 @@ def draw_coverage(measured: Mapping[Mode, Coverage], title: str, paths: Sequence
 
 
 @contextmanager
-def stages(console: Console) -> Iterator[Meter]:
-    """A progress bar per stage on a terminal; elsewhere a line as each begins."""
+def stages(console: Console, *, quiet: bool = False) -> Iterator[Meter]:
+    """A progress bar per stage on a terminal; elsewhere a line as each begins and now and then, or nothing if quiet."""
     if not console.is_terminal:
-        yield lambda name: console.print(f"{name} …")
+        if quiet:
+            yield lambda name: None
+            return
+        with Lines(console).running() as lines:
+            yield lines.begin
         return
     columns = bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), bars.TimeElapsedColumn()
     with bars.Progress(*columns, console=console) as shown:

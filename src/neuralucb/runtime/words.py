@@ -6,8 +6,9 @@ __all__ = ["counted", "listed"]
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: "1 seed", "10 seeds"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """A number of things: "1 seed", "10 seeds", "2 batches"."""
+    ending = "" if number == 1 else "es" if noun.endswith(("s", "x", "ch")) else "s"
+    return f"{number} {noun}{ending}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -4,9 +4,10 @@ import hashlib
 import itertools
 import json
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ import numpy as np
 from neuralucb.algorithms import find_algorithm
 from neuralucb.experiments.lanes import Lanes, Program, compile_program
 from neuralucb.experiments.plans import find_bundle, read_point, shape_of
-from neuralucb.problems import find_problem
+from neuralucb.problems import Definition, find_problem
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.progress import Progress
 from neuralucb.sweeps.spec import Sweep
@@ -31,6 +32,8 @@ __all__ = [
     "make_batches",
     "run_batch",
 ]
+
+NO_STAND_INS: Mapping[str, Definition] = MappingProxyType({})
 
 CURVE_POINTS = 1000
 """The most points that are kept of a regret curve."""
@@ -90,14 +93,15 @@ class Outcome:
     device: str
 
 
-def make_batches(sweep: Sweep, *, lanes: int) -> list[Batch]:
+def make_batches(sweep: Sweep, *, lanes: int, stand_ins: Mapping[str, Definition] = NO_STAND_INS) -> list[Batch]:
     """All batches of a sweep, with at most `lanes` runs each; every setting is checked.
 
-    One batch of every shape comes first, so that workers which start together compile different programs.
+    One batch of every shape comes first, so that workers which start together compile different programs. Stand-ins
+    take the place of problems whose data are not on this machine, by name.
     """
     waves: dict[int, list[Batch]] = {}
     for part in sweep.parts:
-        definition = find_problem(part.problem)
+        definition = stand_ins.get(part.problem) or find_problem(part.problem)
         schedule = str(part.schedule or find_bundle(definition, part.preset).schedule)
         shapes: dict[Any, list[tuple[Any, dict[str, Any]]]] = {}
         for values in itertools.product(*part.grid.values()):

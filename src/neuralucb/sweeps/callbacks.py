@@ -1,134 +1,150 @@
-"""What people log to: a protocol of three methods, and ready ones for TensorBoard, MLflow and Weights & Biases."""
+"""Callbacks: told of the runs of a sweep, after they are stored, in the process that started it."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from neuralucb.runtime.child import name_and_message
 from neuralucb.runtime.errors import InputError
 from neuralucb.sweeps.spec import Sweep
 
-__all__ = ["Callback", "FinishedRun", "MLflow", "TensorBoard", "WandB"]
+if TYPE_CHECKING:
+    from neuralucb.sweeps.store import Failure
+
+__all__ = ["Callback", "FinishedRun", "told"]
+
+METHODS = ("start", "run", "end")
+
+LONGEST_NAME = 150
+"""Folders are named after runs, and file systems allow 255 bytes."""
 
 
 class FinishedRun(NamedTuple):
-    """One algorithm with one setting and one seed, played to its end."""
+    """One algorithm with one setting and one seed, played to its end and stored."""
 
     algorithm: str
     problem: str
+    swept: dict[str, Any]
+    """the settings that the sweep varies"""
     settings: dict[str, Any]
+    """all settings of the algorithm and of the problem"""
     seed: int
     rounds: np.ndarray
-    """[points] after which rounds `regret` is told"""
+    """[points] the rounds after which `regret` was noted, at most 1000"""
     regret: np.ndarray
     """[points] cumulative regret"""
     diverged_at: int
     """the round of divergence; 0 if none"""
+    seconds: float
+    """its share of its batch's time"""
 
     @property
     def name(self) -> str:
-        """Readable, and unlike that of any other run of the sweep."""
-        swept = "-".join(f"{name}={value}" for name, value in self.settings.items())
-        return "-".join(part for part in (self.algorithm, self.problem, swept, f"seed{self.seed}") if part)
+        """Readable, different for every run of the sweep, and fit for a folder."""
+        swept = [f"{name}={value}" for name, value in self.swept.items()]
+        words = "-".join([self.algorithm, self.problem, *swept, f"seed{self.seed}"])
+        name = re.sub(r"[^\w.,=+-]", "_", words)
+        if name == words and len(name) <= LONGEST_NAME:
+            return name
+        return f"{name[:LONGEST_NAME]}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
+
+    def __repr__(self) -> str:
+        return f"FinishedRun({self.name!r}, regret {self.regret[-1]:.4g} after {self.rounds[-1]} rounds)"
 
 
 class Callback(Protocol):
-    """Told what a sweep does, in the process that started it; what it raises ends the sweep."""
+    """Told what a sweep does. What it raises ends the sweep; what is stored stays stored.
+
+    Example:
+        >>> class Print:
+        ...     def start(self, sweep):
+        ...         print(f"{sweep.runs} runs")
+        ...
+        ...     def run(self, run):
+        ...         print(run.name, run.regret[-1])
+        ...
+        ...     def end(self, failures):
+        ...         print(f"{len(failures)} failed")
+    """
 
     def start(self, sweep: Sweep) -> None:
-        """Before the first run."""
+        """Before the first run, with everything that will be run."""
 
     def run(self, run: FinishedRun) -> None:
-        """After each run; those of a batch come together."""
+        """After each run that is stored; those of a batch come together. Runs that were stored before are not told."""
 
-    def end(self, failures: Sequence[str]) -> None:
-        """After the last, with what failed; also when the sweep is interrupted."""
-
-
-class TensorBoard:
-    """Regret curves and settings as event files, one folder per run. Needs the extra `tensorboard`."""
-
-    def __init__(self, folder: str | Path) -> None:
-        self.folder: Path = Path(folder)
-
-    def start(self, sweep: Sweep) -> None:
-        """Check that it can be used."""
-        _require("tensorboardX", "tensorboard")
-
-    def run(self, run: FinishedRun) -> None:
-        """Write one run."""
-        from tensorboardX import SummaryWriter
-
-        with SummaryWriter(str(self.folder / run.name)) as writer:
-            for t, regret in zip(run.rounds, run.regret, strict=True):
-                writer.add_scalar("regret", float(regret), int(t))
-            writer.add_text("settings", "\n".join(f"    {name} = {value}" for name, value in run.settings.items()))
-
-    def end(self, failures: Sequence[str]) -> None:
-        """Nothing is open."""
+    def end(self, failures: Sequence["Failure"]) -> None:
+        """After the last run, with the batches that failed; also when the sweep is interrupted."""
 
 
-class MLflow:
-    """A run of MLflow per run, with settings as parameters and regret as a metric. Needs the extra `mlflow`."""
+@contextmanager
+def told(
+    callbacks: Sequence[Callback], sweep: Sweep, failures: Sequence["Failure"], safe: Callable[[], str]
+) -> Iterator[Callable[[Iterable[FinishedRun]], None]]:
+    """Start callbacks, and end them whatever happens; yields the function that tells them of runs.
 
-    def __init__(self, uri: str | None = None, experiment: str | None = None) -> None:
-        self.uri: str | None = uri
-        self.experiment: str | None = experiment
+    Args:
+        callbacks: Checked first.
+        sweep: What they are started with.
+        failures: What they are ended with; it grows meanwhile.
+        safe: Says how much is stored, for the error when one of them raises.
+    """
+    _check(callbacks)
+    started: list[Callback] = []
 
-    def start(self, sweep: Sweep) -> None:
-        """Open the experiment, named after the sweep unless told otherwise."""
-        client = _require("mlflow", "mlflow").MlflowClient(self.uri)
-        name = self.experiment or sweep.name
-        found = client.get_experiment_by_name(name)
-        self._client, self._experiment = client, found.experiment_id if found else client.create_experiment(name)
+    def call(callback: Callback, method: str, argument: Any) -> None:
+        try:
+            getattr(callback, method)(argument)
+        except InputError:
+            raise
+        except Exception as problem:
+            raise InputError(
+                f"callbacks: {type(callback).__name__}.{method} raised {name_and_message(problem)}; {safe()}, and the "
+                "same call runs the rest."
+            ) from problem
 
-    def run(self, run: FinishedRun) -> None:
-        """Log one run."""
-        from mlflow.entities import Metric, Param
+    def tell(runs: Iterable[FinishedRun]) -> None:
+        for run in runs:
+            for callback in callbacks:
+                call(callback, "run", run)
 
-        made = self._client.create_run(self._experiment, run_name=run.name).info.run_id
-        told = {**run.settings, "algorithm": run.algorithm, "problem": run.problem, "seed": run.seed}
-        metrics = [Metric("regret", float(regret), 0, int(t)) for t, regret in zip(run.rounds, run.regret, strict=True)]
-        self._client.log_batch(made, metrics, [Param(name, str(value)) for name, value in told.items()])
-        self._client.set_terminated(made, "FAILED" if run.diverged_at else "FINISHED")
-
-    def end(self, failures: Sequence[str]) -> None:
-        """Nothing is open."""
-
-
-class WandB:
-    """A run of Weights & Biases per run; `mode="offline"` needs no account. Needs the extra `wandb`."""
-
-    def __init__(self, project: str | None = None, *, folder: str | Path = ".", mode: str = "offline") -> None:
-        self.project: str | None = project
-        self.folder: Path = Path(folder)
-        self.mode: str = mode
-
-    def start(self, sweep: Sweep) -> None:
-        """Check that it can be used."""
-        self._wandb = _require("wandb", "wandb")
-        self.project = self.project or sweep.name
-        self.folder.mkdir(parents=True, exist_ok=True)
-
-    def run(self, run: FinishedRun) -> None:
-        """Log one run."""
-        told = {**run.settings, "algorithm": run.algorithm, "problem": run.problem, "seed": run.seed}
-        with self._wandb.init(
-            project=self.project, name=run.name, config=told, dir=self.folder, mode=self.mode, reinit="create_new"
-        ) as log:
-            for t, regret in zip(run.rounds, run.regret, strict=True):
-                log.log({"regret": float(regret)}, step=int(t))
-
-    def end(self, failures: Sequence[str]) -> None:
-        """End its background process."""
-        self._wandb.teardown()
-
-
-def _require(module: str, extra: str) -> Any:
-    from importlib import import_module
+    def end() -> None:
+        """End all of them, even if one of them raises; the first problem is raised."""
+        problems = []
+        for callback in started:
+            try:
+                call(callback, "end", failures)
+            except InputError as problem:
+                problems.append(problem)
+        if problems:
+            raise problems[0]
 
     try:
-        return import_module(module)
-    except ImportError:
-        raise InputError(f"{module} is not installed; pip install 'neuralucb[{extra}]' brings it.") from None
+        for callback in callbacks:
+            call(callback, "start", sweep)
+            started.append(callback)
+        yield tell
+    except BaseException as problem:  # it is the one to show, whatever happens at the end
+        try:
+            end()
+        except InputError as other:
+            problem.add_note(f"And {other}")
+        raise
+    end()
+
+
+def _check(callbacks: Sequence[Callback]) -> None:
+    if not isinstance(callbacks, list | tuple):
+        raise InputError(f"callbacks must be a list, got {callbacks!r}; put it into brackets.")
+    for callback in callbacks:
+        if isinstance(callback, type):
+            raise InputError(f"callbacks must be objects, got the class {callback.__name__}; call it first.")
+        missing = [method for method in METHODS if not callable(getattr(callback, method, None))]
+        if missing:
+            raise InputError(
+                f"callbacks must have the methods {', '.join(METHODS)}, got {callback!r}, without {', '.join(missing)}."
+            )

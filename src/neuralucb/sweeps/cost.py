@@ -1,14 +1,14 @@
 """Time and memory that a sweep will need: a rough model, measured on one CPU core and one H200."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import jax
 
 from neuralucb.algorithms import Task, find_algorithm
-from neuralucb.problems import find_problem
+from neuralucb.problems import Definition, find_problem
 from neuralucb.schedules import learning_rounds, read_schedule
-from neuralucb.sweeps.batches import Batch
+from neuralucb.sweeps.batches import NO_STAND_INS, Batch
 
 __all__ = ["Cost", "estimate"]
 
@@ -38,23 +38,26 @@ class Cost(NamedTuple):
     """seconds per batch, by its name"""
 
 
-def estimate(batches: Sequence[Batch], *, workers: int, gpu: bool) -> Cost:
+def estimate(
+    batches: Sequence[Batch], *, workers: int, gpu: bool, stand_ins: Mapping[str, Definition] = NO_STAND_INS
+) -> Cost:
     """Seconds in total and per batch, compiling included, and the memory of the largest batch."""
     largest, of_batch = 0, {}
     shapes: dict[str, tuple[float, int]] = {}
     for batch in batches:
         compiling = 0.0
         if batch.shape not in shapes:
-            shapes[batch.shape], compiling = _lane(batch, gpu), GPU_COMPILING if gpu else COMPILING
+            shapes[batch.shape], compiling = _lane(batch, stand_ins, gpu), GPU_COMPILING if gpu else COMPILING
         lane, memory = shapes[batch.shape]
         of_batch[batch.name] = compiling + (lane if gpu else lane * len(batch.runs))
         largest = max(largest, memory * (len(batch.runs) if gpu else 1))
     return Cost(sum(of_batch.values()) / workers, largest, of_batch)
 
 
-def _lane(batch: Batch, gpu: bool) -> tuple[float, int]:
+def _lane(batch: Batch, stand_ins: Mapping[str, Definition], gpu: bool) -> tuple[float, int]:
     """Seconds of one run on a CPU, or of the whole batch on a GPU; bytes of one run."""
-    problem = find_problem(batch.problem).make(**batch.world)
+    definition = stand_ins.get(batch.problem) or find_problem(batch.problem)
+    problem = definition.make(**batch.world)
     settings = batch.runs[0].settings
     task = Task(problem.dim, batch.rounds, problem.shared_by)
     with jax.enable_x64(True):

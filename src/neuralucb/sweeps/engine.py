@@ -1,18 +1,24 @@
 """From a sweep to its stored runs: plan it, check it, and run what is missing, on processes, a GPU or a cluster."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import jax
 
+from neuralucb.problems import Definition
+from neuralucb.problems.datasets import data_folder
+from neuralucb.runtime.child import end_script_here
 from neuralucb.runtime.compile_cache import keep_compiled
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.records import brief
 from neuralucb.runtime.threads import cores
-from neuralucb.sweeps.batches import Batch, digests_of, make_batches
+from neuralucb.runtime.words import counted
+from neuralucb.settings import check_integer
+from neuralucb.sweeps.batches import NO_STAND_INS, Batch, digests_of, make_batches
+from neuralucb.sweeps.callbacks import Callback, told
 from neuralucb.sweeps.cost import Cost, estimate
 from neuralucb.sweeps.spec import Sweep
 from neuralucb.sweeps.store import Failure, Store
@@ -25,6 +31,9 @@ FEW_LANES, CPU_LANES, GPU_LANES = 10, 20, 5_000
 
 COMPILED_AHEAD = 4
 """Programs that the CPU compiles while the GPU runs another: compiling was a third of the time of figure 1."""
+
+
+ENGINES, DEVICES = ("local", "ray"), ("auto", "cpu", "gpu")
 
 
 @brief
@@ -42,20 +51,27 @@ class Job(NamedTuple):
     gpu: bool
     engine: str
     cost: Cost
+    not_found: tuple[str, ...] = ()
+    """data sets that others stood in for: the job can be looked at, but not be run"""
 
     def in_words(self) -> str:
         """What will be run, and roughly how long it will take."""
         runs, missing = (sum(len(batch.runs) for batch in some) for some in (self.batches, self.missing))
-        done = f", of which {runs - missing} are done" if missing < runs else ""
-        where = "one GPU" if self.gpu else _processes(self.workers)
-        return (
-            f"{self.sweep.name}: {runs} runs{done}, {len(self.missing)} batches on {where}; roughly "
-            f"{_duration(self.cost.seconds)} and {max(0.1, self.cost.bytes / 1e9):.1f} GB per worker"
-        )
+        stored = runs - missing
+        done = f", of which {stored} {'is' if stored == 1 else 'are'} done" if stored else ""
+        where = "one GPU" if self.gpu else counted(self.workers, "process")
+        what = f"{self.sweep.name}: {counted(runs, 'run')}{done}, {counted(len(self.missing), 'batch')} on {where}"
+        return f"{what}; roughly {_duration(self.cost.seconds)} and {max(0.1, self.cost.bytes / 1e9):.1f} GB per worker"
 
 
 def prepare(
-    sweep: Sweep, folder: Path | str, *, device: str = "auto", workers: int | None = None, engine: str = "local"
+    sweep: Sweep,
+    folder: Path | str,
+    *,
+    device: str = "auto",
+    workers: int | None = None,
+    engine: str = "local",
+    stand_ins: Mapping[str, Definition] = NO_STAND_INS,
 ) -> Job:
     """Check and plan a sweep. Nothing is written yet.
 
@@ -65,58 +81,74 @@ def prepare(
         device: "auto" (a GPU if JAX sees one), "cpu" or "gpu".
         workers: Processes on a CPU; None for one per core.
         engine: "local", or "ray" for a Ray cluster.
+        stand_ins: By name, problems of the right size in place of data sets that are not on this machine; such a job
+            can be looked at, but not be run.
 
     Returns:
         The job, for `run_sweep`; `job.in_words()` says how much it is.
 
     Raises:
-        InputError: The folder belongs to another sweep or other data, a setting is wrong, or memory is too small.
+        InputError: An argument or a setting is wrong, the folder belongs to another sweep or other data, or memory is
+            too small.
 
     Example:
         >>> job = prepare(paper_sweep("figure1", "smoke"), "figure1")  # doctest: +SKIP
         >>> failures = run_sweep(job)  # doctest: +SKIP
     """
+    end_script_here()
+    _check(sweep, device, engine)
+    at_most = cores() if workers is None else check_integer("workers", workers, 1)
     if device == "cpu":
         jax.config.update("jax_platforms", "cpu")
-    gpu = jax.default_backend() != "cpu"
+    gpu = device != "cpu" and jax.default_backend() != "cpu"  # JAX may have started on a GPU before
     if device == "gpu" and not gpu:
         raise InputError("device must be cpu or auto here: JAX sees no GPU (is jax[cuda13] installed?).")
     store = Store(folder)
     lanes = store.lanes_for(sweep, GPU_LANES if gpu else lanes_on_cpu(sweep))
-    batches = make_batches(sweep, lanes=lanes)
+    batches = make_batches(sweep, lanes=lanes, stand_ins=stand_ins)
     store.require_no_other_files(batches)
     store.require_data(digests_of(batches))
     missing = store.missing(batches)
-    count = 1 if gpu else min(workers or cores(), max(1, len(missing)))
-    cost = estimate(missing, workers=count, gpu=gpu)
+    count = 1 if gpu else min(at_most, max(1, len(missing)))
+    cost = estimate(missing, workers=count, gpu=gpu, stand_ins=stand_ins)
     if engine == "local" and not gpu:  # on a GPU fewer lanes run at a time; the nodes of a cluster are not this machine
         require_memory(
             cost.bytes * count,
-            what=f"{sweep.name}, about {cost.bytes / 1e9:.1f} GB in each of {_processes(count)},",
-            cure="take fewer --workers, fewer rounds, or a smaller network",
+            what=f"{sweep.name}, about {cost.bytes / 1e9:.1f} GB in each of {counted(count, 'process')},",
+            cure="take fewer workers, fewer rounds, or a smaller network",
             host=True,
         )
-    return Job(sweep, store, lanes, batches, missing, count, gpu, engine, cost)
+    return Job(sweep, store, lanes, batches, missing, count, gpu, engine, cost, tuple(stand_ins))
 
 
-def run_sweep(job: Job, listener: Listener = ignore, *, address: str | None = None) -> list[Failure]:
+def run_sweep(
+    job: Job, listener: Listener = ignore, *, address: str | None = None, callbacks: Sequence[Callback] = ()
+) -> list[Failure]:
     """Run what is missing and store it, batch by batch. What is stored stays stored, whatever happens.
 
     Args:
         job: What `prepare` has planned.
         listener: Called with an `Event` as batches make progress, end or fail.
         address: Of the Ray cluster, with `engine="ray"`; None for a local one.
+        callbacks: Told of every run after its batch is stored, in this process.
 
     Returns:
         The batches that failed, each with its reason; the others were run all the same.
 
     Raises:
-        InputError: The folder cannot be written, the cluster does not answer, or no worker can start; the message
-            says what is stored and how to resume.
+        InputError: The folder cannot be written, the cluster does not answer, no worker can start, or a callback
+            raised; the message says what is stored and how to resume.
 
     Example:
         >>> failures = run_sweep(prepare(read_sweep("mine.toml"), "mine"))  # doctest: +SKIP
     """
+    if address is not None and job.engine != "ray":
+        raise InputError(f"address goes with engine='ray', got {address!r}; set the engine, or omit the address.")
+    if job.not_found:
+        raise InputError(
+            f"{', '.join(job.not_found)}: not found in {data_folder()}, and only planned with the sizes of Table 1; "
+            f"`neuralucb data fetch {job.not_found[0]}` downloads it."
+        )
     try:
         job.store.open_for(job.sweep, job.lanes, digests_of(job.batches))
     except OSError as problem:
@@ -126,20 +158,24 @@ def run_sweep(job: Job, listener: Listener = ignore, *, address: str | None = No
         ) from None
     failures: list[Failure] = []
 
-    def tell(event: Event) -> None:
-        if event.failure is not None:
-            failures.append(event.failure)
-        listener(event)
+    with told(callbacks, job.sweep, failures, _safe(job)) as tell_of:
 
-    with explained_storage_errors(job):
-        _run(job, tell, address)
+        def tell(event: Event) -> None:
+            if event.failure is not None:
+                failures.append(event.failure)
+            if event.regret is not None and callbacks:
+                tell_of(job.store.runs_of(event.batch))
+            listener(event)
+
+        with explained_storage_errors(job):
+            _run(job, tell, address)
     return failures
 
 
 @contextmanager
 def explained_storage_errors(job: Job) -> Iterator[None]:
     """Turn an OSError of the folder into an InputError that says what is safe and how to resume."""
-    folder, resume = job.store.folder, job.store.resume_command
+    folder, resume, safe = job.store.folder, job.store.resume_command, _safe(job)
     try:
         yield
     except OSError as problem:
@@ -148,10 +184,9 @@ def explained_storage_errors(job: Job) -> Iterator[None]:
                 f"{folder} was removed while the sweep ran; nothing more was written. Start again with the first "
                 f"command, or restore the folder, then `{resume}`."
             ) from None
-        stored = len(job.batches) - len(job.store.missing(job.batches))
         raise InputError(
-            f"{folder} could not be written ({problem.strerror or problem}); {stored} of {len(job.batches)} batches "
-            f"are safe. Free some space, or move the folder to a larger disk, then `{resume}`."
+            f"{folder} could not be written ({problem.strerror or problem}); {safe()}. Free some space, or move the "
+            f"folder to a larger disk, then `{resume}`."
         ) from None
 
 
@@ -166,11 +201,32 @@ def lanes_on_cpu(sweep: Sweep) -> int:
     return next((runs // batches for batches in even), CPU_LANES)
 
 
-def _run(job: Job, tell: Listener, address: str | None) -> None:
-    if job.engine == "ray":
-        from neuralucb.sweeps.ray import run_on_cluster
+def _check(sweep: Sweep, device: str, engine: str) -> None:
+    for name, value, known in (("device", device, DEVICES), ("engine", engine, ENGINES)):
+        if value not in known:
+            raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
+    if not sweep.parts or not sweep.seeds:
+        raise InputError(f"sweep {sweep.name!r} has no {'seeds' if sweep.parts else 'parts'}: there is nothing to run.")
 
-        run_on_cluster(job.missing, job.store, tell, address=address, gpu=job.gpu)
+
+def _safe(job: Job) -> Callable[[], str]:
+    """How much is stored, in words, when it is asked."""
+
+    def words() -> str:
+        total, missing = len(job.batches), len(job.store.missing(job.batches))
+        return f"{total - missing} of {counted(total, 'batch')} {'is' if total == 1 else 'are'} safe"
+
+    return words
+
+
+def _run(job: Job, tell: Listener, address: str | None) -> None:
+    if not job.missing:
+        return  # a finished sweep starts no process and no cluster
+    if job.engine == "ray":
+        from neuralucb.sweeps.ray import disconnected_afterwards, run_on_cluster
+
+        with disconnected_afterwards():
+            run_on_cluster(job.missing, job.store, tell, address=address, gpu=job.gpu)
     elif job.gpu:
         keep_compiled()
         run_here(job.missing, job.store, tell, ahead=COMPILED_AHEAD)
@@ -178,11 +234,9 @@ def _run(job: Job, tell: Listener, address: str | None) -> None:
         run_in_processes(job.missing, job.store, tell, workers=job.workers)
 
 
-def _processes(count: int) -> str:
-    return f"{count} process{'es' if count > 1 else ''}"
-
-
 def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"

@@ -1,12 +1,20 @@
 """The paper's figures as sweeps, at three scales (Zhou, Li & Gu 2020, Section 7)."""
 
+from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from neuralucb.algorithms import find_algorithm
+from neuralucb.policy import Slot
+from neuralucb.problems import Definition, Problem, Round, find_problem
+from neuralucb.problems.datasets import SETS, DataSet, data_path
 from neuralucb.runtime.errors import InputError
 from neuralucb.sweeps.spec import Part, Sweep
 
-__all__ = ["FIGURES", "SCALES", "paper_grid", "paper_sweep"]
+__all__ = ["FIGURES", "SCALES", "paper_grid", "paper_sweep", "table1_sizes"]
 
 SCALES = ("smoke", "small", "paper")
 FIGURES: dict[str, tuple[str, ...]] = {
@@ -86,6 +94,41 @@ def paper_sweep(figure: str, scale: str) -> Sweep:
 def paper_grid(algorithm: str) -> dict[str, list[Any]]:
     """The grid that the paper searched for an algorithm; ours where it gives none."""
     return {setting.name: list(setting.grid) for setting in find_algorithm(algorithm).settings if setting.grid}
+
+
+def table1_sizes(sweep: Sweep) -> dict[str, Definition]:
+    """In place of each data set that is not on this machine, a problem of its size in Table 1: enough to plan with.
+
+    Args:
+        sweep: A sweep of the paper.
+
+    Returns:
+        By name, for `prepare(…, stand_ins=…)`; empty if every data set was found.
+
+    Example:
+        >>> list(table1_sizes(paper_sweep("figure1", "smoke")))
+        []
+    """
+    used = {part.problem for part in sweep.parts} & set(SETS)
+    return {
+        name: find_problem(name)._replace(make=partial(_of_size, SETS[name]))
+        for name in SETS
+        if name in used and not data_path(name).exists()
+    }
+
+
+def _of_size(size: DataSet, *, intercept: bool, repeat: bool, **_: Any) -> Problem:
+    """A problem with the shapes of a data set and none of its numbers."""
+    dim, every = size.features + intercept, np.arange(size.classes, dtype=np.int32)
+    shapes = ((size.rows, dim), np.float32), ((size.rows,), np.int32)
+    data = tuple(jax.ShapeDtypeStruct(*shape) for shape in shapes)
+
+    def draw(key: jax.Array, data: Any, world: Any, t: jax.Array) -> Round:
+        zeros = jnp.zeros((size.classes, dim), jnp.float32)
+        return Round(Slot(zeros, jnp.asarray(every)), jnp.zeros(size.classes, jnp.float32), jnp.float32(0))
+
+    limit = None if repeat else size.rows
+    return Problem(dim, size.classes, lambda key, data: (), draw, data, True, limit, size.name)
 
 
 def _grid(name: str, figure: str, scale: str) -> dict[str, list[Any]]:

@@ -3,7 +3,8 @@
 import logging
 import socket
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ from neuralucb.sweeps.batches import Batch, run_batch
 from neuralucb.sweeps.store import Store, as_table
 from neuralucb.sweeps.workers import Event, Listener
 
-__all__ = ["run_on_cluster"]
+__all__ = ["disconnected_afterwards", "run_on_cluster"]
 
 ANSWER_SECONDS = 5.0
 """How long a cluster may take to answer."""
@@ -53,6 +54,22 @@ def run_on_cluster(batches: Sequence[Batch], store: Store, tell: Listener, *, ad
             continue
         store.write(batch, table)
         tell(Event(0, batch, total, total, regret=regret))
+
+
+@contextmanager
+def disconnected_afterwards() -> Iterator[None]:
+    """Leave the cluster at the end, and end a local one, unless this process was connected at the beginning."""
+    try:
+        import ray
+    except ImportError:
+        yield  # whoever needs it says so
+        return
+    connected = ray.is_initialized()
+    try:
+        yield
+    finally:
+        if not connected:
+            ray.shutdown()
 
 
 def _require_answer(address: str | None) -> None:

@@ -11,10 +11,13 @@ from neuralucb.sweeps.selection import Contest, Estimate, band, contests, differ
 from neuralucb.sweeps.spec import Sweep
 from neuralucb.sweeps.store import Failure, Store
 
-__all__ = ["LEADER", "Best", "MeanRegret", "Report", "Sensitivity", "read_report"]
+__all__ = ["LEADER", "Best", "MeanRegret", "Report", "Sensitivity", "read_best", "read_report"]
 
 LEADER = "neural-ucb"
 """The algorithm that the others are compared with."""
+
+FEWEST_VALUES = 3
+"""Of a swept setting, for its sensitivity: two points are always a straight line."""
 
 
 class Best(NamedTuple):
@@ -37,6 +40,8 @@ class Best(NamedTuple):
     diverged: int
     runs: int
     missing: int
+    held_out_setting: dict[str, Any] | None
+    """the swept settings that won on every other seed; None with one seed"""
 
 
 class MeanRegret(NamedTuple):
@@ -75,6 +80,9 @@ class Report(NamedTuple):
     best: list[Best]
     curves: list[MeanRegret]
     sensitivities: list[Sensitivity]
+    """of settings with at least three values"""
+    two_valued: list[tuple[str, str]]
+    """algorithm and setting, where there are only two"""
     failures: list[Failure]
     resume_command: str
 
@@ -96,16 +104,23 @@ def read_report(store: Store) -> Report:
     """
     grids = read_grids(store)
     decided = contests(grids)
+    found = _sensitivities(decided)
     return Report(
         sweep=store.sweep(),
         runs=int(sum((~np.isnan(grid.regret)).sum() for grid in grids)),
         facts=_facts(store),
         best=_best(decided),
         curves=[_curve(store, contest) for contest in decided],
-        sensitivities=_sensitivities(decided),
+        sensitivities=[each for each in found if len(each.values) >= FEWEST_VALUES],
+        two_valued=[(each.algorithm, each.setting) for each in found if len(each.values) < FEWEST_VALUES],
         failures=store.failures(),
         resume_command=store.resume_command,
     )
+
+
+def read_best(store: Store) -> list[Best]:
+    """The best settings of a store alone: no curves are read."""
+    return _best(contests(read_grids(store)))
 
 
 def _best(decided: Sequence[Contest]) -> list[Best]:
@@ -126,6 +141,7 @@ def _best(decided: Sequence[Contest]) -> list[Best]:
                 diverged=int(grid.diverged.sum()),
                 runs=grid.regret.size,
                 missing=contest.missing,
+                held_out_setting=None if contest.chosen is None else grid.settings[contest.chosen],
             )
         )
     return rows

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +23,9 @@ from neuralucb.problems.datasets import data_folder
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_whole
 from neuralucb.runtime.records import brief
+from neuralucb.runtime.words import counted
 from neuralucb.sweeps.batches import Batch, Outcome
+from neuralucb.sweeps.callbacks import FinishedRun
 from neuralucb.sweeps.spec import Sweep
 
 __all__ = ["FAILURES", "SCHEMA", "Failure", "Store", "as_table", "source_commit"]
@@ -50,6 +52,9 @@ SCHEMA = pa.schema(
         ("batch", pa.string()),
     ]
 )
+FINISHED = [
+    "algorithm", "problem", "rounds", "settings", "swept", "seed", "curve", "curve_every", "diverged_at", "seconds",
+]  # fmt: skip
 FAILURES = "failures"
 WRITTEN: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 """How Parquet is written: with checksums, so that a damaged page is an error and not other numbers."""
@@ -71,7 +76,7 @@ class Failure(NamedTuple):
     """the file in which all of this is kept"""
 
     def __str__(self) -> str:
-        return f"{self.algorithm} on {self.problem}, {self.runs} runs: {self.reason}"
+        return f"{self.algorithm} on {self.problem}, {counted(self.runs, 'run')}: {self.reason}"
 
     def last_lines(self, count: int = 4) -> list[str]:
         """The last lines of the traceback."""
@@ -207,6 +212,15 @@ class Store:
                 raise InputError(f"{self.folder / 'runs'} cannot be read: {problem}.") from None
             raise InputError(self._damaged(", ".join(damaged))) from None
 
+    def runs_of(self, batch: Batch) -> list[FinishedRun]:
+        """The runs of a batch that is stored, in its order."""
+        return self._finished(self._path(batch))
+
+    def finished_runs(self) -> Iterator[FinishedRun]:
+        """All runs that are stored, batch by batch."""
+        for path in self._files():
+            yield from self._finished(path)
+
     def is_gone(self) -> bool:
         """Whether the folder, or the record of its sweep, was removed."""
         return not (self.folder / "sweep.json").exists()
@@ -217,6 +231,13 @@ class Store:
             raise FileNotFoundError(errno.ENOENT, "it was removed", str(self.folder))
         path.parent.mkdir(exist_ok=True)
         write_whole(path, write)
+
+    def _finished(self, path: Path) -> list[FinishedRun]:
+        try:
+            rows = parquet.read_table(path, columns=FINISHED, page_checksum_verification=True).to_pylist()
+        except (pa.ArrowException, OSError):
+            raise InputError(self._damaged(str(path))) from None
+        return [_finished_run(row) for row in rows]
 
     def _path(self, batch: Batch) -> Path:
         return self.folder / "runs" / f"{batch.name}.parquet"
@@ -295,6 +316,21 @@ def source_commit(file: Path) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return printed
+
+
+def _finished_run(row: Mapping[str, Any]) -> FinishedRun:
+    regret = np.asarray(row["curve"], np.float64)
+    return FinishedRun(
+        algorithm=row["algorithm"],
+        problem=row["problem"],
+        swept=json.loads(row["swept"]),
+        settings=json.loads(row["settings"]),
+        seed=row["seed"],
+        rounds=np.minimum(row["curve_every"] * np.arange(1, len(regret) + 1), row["rounds"]),
+        regret=regret,
+        diverged_at=row["diverged_at"],
+        seconds=row["seconds"],
+    )
 
 
 def _is_foreign(path: Path) -> bool:

@@ -17,7 +17,7 @@ from neuralucb.schedules import read_schedule
 from neuralucb.sweeps.paper import paper_grid
 from neuralucb.sweeps.spec import Part, Sweep
 
-__all__ = ["as_toml", "read_sweep"]
+__all__ = ["as_toml", "read_record", "read_sweep"]
 
 SWEEP_KEYS = {"name", "rounds", "seeds", "preset", "schedule", "runs"}
 RUNS_KEYS = {"algorithms", "problems", "grid", "settings", "preset", "schedule"}
@@ -54,6 +54,11 @@ def read_sweep(path: Path | str) -> Sweep:
     return _Reader(path, text).sweep(record)
 
 
+def read_record(record: Mapping[str, Any]) -> Sweep:
+    """A sweep from a dictionary of the form that a TOML file has, checked in the same way; mistakes name the key."""
+    return _Reader(None, "").sweep(record)
+
+
 def as_toml(sweep: Sweep) -> str:
     """Write a sweep as TOML.
 
@@ -80,9 +85,9 @@ def as_toml(sweep: Sweep) -> str:
 
 
 class _Reader:
-    """Turns a TOML record into a sweep; knows on which line of the text a key stands."""
+    """Turns a TOML record into a sweep; knows on which line of the text a key stands, if it comes from a file."""
 
-    def __init__(self, path: Path, text: str) -> None:
+    def __init__(self, path: Path | None, text: str) -> None:
         self.path, self.lines = path, text.splitlines()
 
     def sweep(self, record: Mapping[str, Any]) -> Sweep:
@@ -122,7 +127,7 @@ class _Reader:
             raise self._wrong(named[0] if named else "algorithms", index, f"is wrong: {problem}") from None
 
     def _name(self, record: Mapping[str, Any]) -> str:
-        name = record.get("name", self.path.stem)
+        name = record.get("name", self.path.stem if self.path else "sweep")
         if not isinstance(name, str) or not re.fullmatch(r"[\w][\w .+-]{0,99}", name):
             rule = "must be a word or two, at most 100 letters, since the folder is named after it"
             raise self._wrong("name", None, f"{rule}, got {name!r}")
@@ -220,6 +225,9 @@ class _Reader:
                 raise self._wrong(key, index, f"is not known here; known: {', '.join(sorted(allowed))}")
 
     def _wrong(self, key: str, index: int | None, what: str) -> InputError:
+        if self.path is None:
+            place = "" if index is None or key in SWEEP_KEYS - RUNS_KEYS else f"runs[{index}]."
+            return InputError(f"spec: {place}{key} {what.removesuffix('.')}.")
         return InputError(f"{self.path} line {self._line(key, index)}: {key} {what.removesuffix('.')}.")
 
     def _line(self, key: str, index: int | None) -> int:

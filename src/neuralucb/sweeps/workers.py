@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 import jax
 
-from neuralucb.runtime.child import Crash, enter, name_and_message
+from neuralucb.runtime.child import Crash, enter, main_script, name_and_message, run_script, without_main_module
 from neuralucb.runtime.compile_cache import keep_compiled
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.progress import Progress
 from neuralucb.runtime.records import brief
-from neuralucb.sweeps.batches import Batch, compile_ahead, forget_programs, run_batch
+from neuralucb.sweeps.batches import Batch, Outcome, compile_ahead, forget_programs, run_batch
 from neuralucb.sweeps.store import Failure, Store, as_table
 
 __all__ = [
@@ -168,9 +169,9 @@ class _Worker:
         self.batch: Batch | None = None
         self.ready, self.crash = False, Crash("", "")
         self.pipe, theirs = context.Pipe()
-        what = (__name__, serve.__name__, self.index, str(self.store.folder), os.getpid())
+        what = (main_script(), __name__, serve.__name__, self.index, str(self.store.folder), os.getpid())
         self.process = context.Process(target=enter, args=(theirs, *what), daemon=True)
-        with shielded_from_ctrl_c():
+        with shielded_from_ctrl_c(), without_main_module():
             self.process.start()
         theirs.close()
 
@@ -267,8 +268,7 @@ class _Pool:
                 self.tell(Event(worker.index, lost, total, total, failure=failure))
 
     def _cannot_start(self, cause: Crash) -> str:
-        hint = '; what it printed is above (a script that runs sweeps needs `if __name__ == "__main__":`)'
-        reason = cause.reason.removesuffix(".") + ("" if cause.traceback else hint)
+        reason = cause.reason.removesuffix(".") + ("" if cause.traceback else "; what it printed is above")
         cure = f"Batches that have ended are safe; once this is fixed, `{self.store.resume_command}` runs the rest."
         return f"worker processes cannot start: {reason}. {cure}" + f"\n\n{cause.traceback}" * bool(cause.traceback)
 
@@ -278,7 +278,7 @@ def _attempt(batch: Batch, store: Store, index: int, tell: Listener) -> Event:
     total = _lane_rounds(batch)
     tell(Event(index, batch, 0, total))
     try:
-        outcome = run_batch(batch, lambda done, total: tell(Event(index, batch, done, total)))
+        outcome = _run(batch, lambda done, total: tell(Event(index, batch, done, total)))
     except OSError:
         raise
     except Exception as problem:
@@ -286,6 +286,16 @@ def _attempt(batch: Batch, store: Store, index: int, tell: Listener) -> Event:
         return Event(index, batch, total, total, failure=failure)
     store.write(batch, as_table(batch, outcome))
     return Event(index, batch, total, total, regret=float(outcome.final_regret.mean()))
+
+
+def _run(batch: Batch, progress: Progress) -> Outcome:
+    """Run a batch. In a worker process, a name that is not known may be registered by the script that was started."""
+    try:
+        return run_batch(batch, progress)
+    except InputError:
+        if not run_script():
+            raise
+    return run_batch(batch, progress)
 
 
 def _lane_rounds(batch: Batch) -> int:
