@@ -9,6 +9,7 @@ import jax
 
 from neuralucb.runtime.compile_cache import keep_compiled
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.extensions import add_modules
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.threads import cores
 from neuralucb.sweeps.batches import Batch, digests_of, make_batches
@@ -79,6 +80,7 @@ def prepare(
     gpu = jax.default_backend() != "cpu"
     if device == "gpu" and not gpu:
         raise InputError("device must be cpu or auto here: JAX sees no GPU (is jax[cuda13] installed?).")
+    add_modules(sweep.imports)
     store = Store(folder)
     lanes = store.lanes_for(sweep, GPU_LANES if gpu else lanes_on_cpu(sweep))
     batches = make_batches(sweep, lanes=lanes)
