@@ -18,7 +18,7 @@ __all__ = ["VARIABLE", "add_modules", "check_modules", "folders", "import_module
 VARIABLE = "NEURALUCB_IMPORT"
 """Names of modules, with commas between; they are imported before the first lookup of a name."""
 
-MACHINERY = ("<frozen importlib", __file__, importlib.__file__)
+MACHINERY = ("<frozen importlib", __file__, os.path.dirname(importlib.__file__))
 """Files whose frames say nothing about why a module cannot be imported."""
 
 _imported: dict[str, str] = {}
@@ -91,7 +91,7 @@ def installed(group: str) -> list[tuple[str, Any]]:
         try:
             found.append((point.name, point.load()))
         except (Exception, SystemExit) as problem:  # whatever the package raises
-            raise _failed(point.value, problem) from None
+            raise _failed(point.value, problem, f"entry point {point.name!r} of {group}, ") from None
         modules.append(point.module)
     _installed[group] = modules
     return found
@@ -119,9 +119,9 @@ def _root(module: Any, name: str) -> str:
     return folder
 
 
-def _failed(name: str, problem: BaseException) -> InputError:
+def _failed(name: str, problem: BaseException, where: str = "") -> InputError:
     """The module's traceback, without the frames of the import itself."""
     told = traceback.TracebackException.from_exception(problem)
     frames = [frame for frame in told.stack if not frame.filename.startswith(MACHINERY)]
     told.stack = traceback.StackSummary.from_list(frames)
-    return InputError(f"module {name!r} could not be imported:\n{''.join(told.format()).rstrip()}")
+    return InputError(f"{where}module {name!r} could not be imported:\n{''.join(told.format()).rstrip()}")

@@ -46,7 +46,7 @@ class Registry(dict[str, Thing]):
             )
         if not isinstance(thing, self.record):
             raise InputError(
-                f"{self.kind} {name!r} must be registered as a {self.record.__name__}, got "
+                f"{self.kind} {name!r} must be registered as {self.record.__name__}, got "
                 f"{type(thing).__name__}; register_{self.kind}({name!r}, …)(function) makes one."
             )
         if name in self and self[name] is not thing and not self._is_again(self[name], thing):
@@ -74,6 +74,8 @@ class Registry(dict[str, Thing]):
     def _is_again(self, old: Thing, new: Thing) -> bool:
         """Whether both come from one function in one place, executed twice."""
         before, now = (_bare(self.function(each)) for each in (old, new))
+        if before is now:
+            return True
         named = "<" not in getattr(now, "__name__", "<")
         same_name = getattr(before, "__qualname__", "") == getattr(now, "__qualname__", None)
         return named and same_name and (before.__module__ == now.__module__ or _file(before) == _file(now) != "")
