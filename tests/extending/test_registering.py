@@ -219,17 +219,17 @@ def test_installed_packages_add_by_a_module_a_function_or_a_record(install, modu
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("name", "text", "message"),
     [
-        (RECIPE.format(name="other") + "MINE = find('other')._replace(name='uniform')", "'uniform' is registered alr"),
-        ("1 / 0", "entry point 'uniform' of neuralucb.algorithms, module 'entry_bad:MINE' could not be imported"),
-        ("MINE = 3", "algorithm 'your' must be registered as Algorithm, got int"),
+        ("uniform", "MINE = find('lin-ucb')._replace(name='uniform')", "'uniform' is registered already, by neuralucb"),
+        ("your", "1 / 0", "entry point 'your' of neuralucb.algorithms, module 'entry_bad:MINE' could not be imported"),
+        ("your", "MINE = 3", "algorithm 'your' must be registered as Algorithm, got int"),
     ],
 )
-def test_an_entry_point_that_cannot_be_used_is_refused(install, module, monkeypatch, text, message):
+def test_an_entry_point_that_cannot_be_used_is_refused(install, module, monkeypatch, name, text, message):
     monkeypatch.syspath_prepend("")
     module("entry_bad", f"from neuralucb.algorithms import find_algorithm as find\n{text}")
-    install(**{"your" if "int" in message else "uniform": "entry_bad:MINE"})
+    install(**{name: "entry_bad:MINE"})
     with pytest.raises(InputError, match=message):
         find_algorithm("lin-ucb")
 

@@ -86,14 +86,14 @@ def installed(group: str) -> list[tuple[str, Any]]:
         return []
     from importlib.metadata import entry_points  # takes a while to import
 
-    found, modules = [], []
+    found, modules = [], _installed.setdefault(group, [])  # from now on: what is loaded may look up names itself
     for point in entry_points(group=group):
         try:
             found.append((point.name, point.load()))
         except (Exception, SystemExit) as problem:  # whatever the package raises
+            del _installed[group]
             raise _failed(point.value, problem, f"entry point {point.name!r} of {group}, ") from None
         modules.append(point.module)
-    _installed[group] = modules
     return found
 
 
