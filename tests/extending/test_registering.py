@@ -2,11 +2,13 @@
 
 import importlib.metadata
 from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
 
 import pytest
 
 from neuralucb import InputError, build, run, synthetic
 from neuralucb.algorithms import ALGORITHMS, NETWORKS, Algorithm, find_algorithm, register_algorithm, register_network
+from neuralucb.logs import FORMATS
 from neuralucb.problems import PROBLEMS, find_problem, labelled, register_problem
 from neuralucb.runtime.extensions import add_modules
 from neuralucb.settings import integer, number
@@ -238,3 +240,30 @@ def test_the_version_is_shown(command):
     from neuralucb import __version__
 
     assert command("--version") == (0, f"neuralucb {__version__}\n", "")
+
+
+def test_a_module_may_add_a_log_format(module, command):
+    text = """
+import numpy as np
+from neuralucb.logs import FORMATS, Format, recorded
+
+def read(path, bad):
+    arm = np.loadtxt(path, ndmin=1)
+    yield recorded(np.ones((len(arm), 2)), arm, arm, np.full((len(arm), 2), 0.5))
+
+def write(path, chunks):
+    arms = np.concatenate([chunk.arm for chunk in chunks])
+    np.savetxt(path, arms)
+    return len(arms)
+
+FORMATS[".arms"] = Format(read, write)
+"""
+    module("format_module", text)
+    Path("log.arms").write_text("0\n1\n1\n")
+    code, _, err = command("logs", "convert", "log.arms", "log.parquet")
+    assert code == 2
+    assert "a log must end in .parquet" in err
+    code, _, err = command("--import", "format_module", "logs", "convert", "log.arms", "log.parquet")
+    assert code == 0, err
+    assert ".arms" in FORMATS
+    assert command("logs", "convert", "log.parquet", "back.arms")[0] == 0
