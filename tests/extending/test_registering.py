@@ -151,9 +151,10 @@ def test_the_environment_names_modules_and_an_unknown_name_says_where_it_was_loo
         ("", "must name a module"),
     ],
 )
-def test_a_module_that_does_not_exist_is_told_with_the_cure(module, name, message):
+def test_a_module_that_does_not_exist_is_told_with_the_cure_and_forgotten(module, name, message):
     with pytest.raises(InputError, match=message):
         add_modules([name])
+    assert find_algorithm("lin-ucb")
 
 
 @pytest.mark.parametrize(

@@ -50,20 +50,21 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+Modules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        help="A module that registers algorithms, problems or networks; may be given several times.",
+    ),
+]
+
+
+Version = Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")]
+
+
 @app.callback()
-def prepare(
-    modules: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--import",
-            metavar="MODULE",
-            help="A module that registers algorithms, problems or networks; may be given several times.",
-        ),
-    ] = None,
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")
-    ] = False,
-) -> None:
+def import_first(modules: Modules = None, version: Version = False) -> None:
     """Neural contextual bandits: run, compare and reproduce."""
     add_modules(modules or [])
 

@@ -30,11 +30,11 @@ _installed: dict[str, list[str]] = {}
 def add_modules(names: Sequence[str]) -> None:
     """Import these modules now, here and in every process that is started from here."""
     check_modules("import", names)
+    _import(names)
     known = _named()
-    everything = [*known, *(name for name in names if name not in known)]
-    if everything:
-        os.environ[VARIABLE] = ",".join(everything)
-    import_modules()
+    missing = [name for name in dict.fromkeys(names) if name not in known]
+    if missing:
+        os.environ[VARIABLE] = ",".join([*known, *missing])
 
 
 def check_modules(argument: str, names: Any) -> None:
@@ -53,21 +53,7 @@ def import_modules() -> None:
     """Import what NEURALUCB_IMPORT names, once; a module in the current folder is found too."""
     names = [name for name in _named() if name not in _imported]
     check_modules(VARIABLE, names)
-    for name in names:
-        if "" not in sys.path and os.getcwd() not in sys.path:
-            sys.path.insert(0, os.getcwd())  # a console script does not look where it was started
-        try:
-            module = importlib.import_module(name)
-        except ModuleNotFoundError as problem:
-            if problem.name is None or not f"{name}.".startswith(f"{problem.name}."):
-                raise _failed(name, problem) from None
-            raise InputError(
-                f"module {name!r} was not found; put {name.replace('.', '/')}.py into the current folder "
-                f"({os.getcwd()}), install it, or add its folder to PYTHONPATH."
-            ) from None
-        except (Exception, SystemExit) as problem:  # whatever the user's module raises
-            raise _failed(name, problem) from None
-        _imported[name] = _root(module, name)
+    _import(names)
 
 
 def imported() -> list[str]:
@@ -101,6 +87,26 @@ def searched(group: str) -> str:
     """Which modules were looked into, for an error about a name that none of them has."""
     modules = dict.fromkeys(["neuralucb", *_imported, *_installed.get(group, [])])
     return f"looked into {', '.join(modules)}; --import MODULE or {VARIABLE} adds others"
+
+
+def _import(names: Sequence[str]) -> None:
+    for name in names:
+        if name in _imported:
+            continue
+        if "" not in sys.path and os.getcwd() not in sys.path:
+            sys.path.insert(0, os.getcwd())  # a console script does not look where it was started
+        try:
+            module = importlib.import_module(name)
+        except ModuleNotFoundError as problem:
+            if problem.name is None or not f"{name}.".startswith(f"{problem.name}."):
+                raise _failed(name, problem) from None
+            raise InputError(
+                f"module {name!r} was not found; put {name.replace('.', '/')}.py into the current folder "
+                f"({os.getcwd()}), install it, or add its folder to PYTHONPATH."
+            ) from None
+        except (Exception, SystemExit) as problem:  # whatever the user's module raises
+            raise _failed(name, problem) from None
+        _imported[name] = _root(module, name)
 
 
 def _named() -> list[str]:
