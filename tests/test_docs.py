@@ -14,11 +14,14 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
 import pytest
 import typer
 
-from neuralucb.algorithms import ALGORITHMS
+from neuralucb.algorithms import ALGORITHMS, NETWORKS
 from neuralucb.cli.app import app
+from neuralucb.logs import FORMATS
+from neuralucb.problems import PROBLEMS
 from neuralucb.sweeps import prepare, read_sweep, run_sweep
 
 ROOT = Path(__file__).parent.parent
@@ -63,15 +66,18 @@ def assert_prints(printed, following, page):
 
 
 @pytest.fixture
-def known_algorithms():
-    """Examples may register algorithms; the other tests must not see them."""
-    before = dict(ALGORITHMS)
-    yield
-    ALGORITHMS.clear()
-    ALGORITHMS.update(before)
+def known_names():
+    """Examples may register algorithms and more; the other tests must not see them."""
+    tables = (ALGORITHMS, NETWORKS, PROBLEMS, FORMATS)
+    before = [dict(table) for table in tables]
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # as users have it
+        yield
+    for table, entries in zip(tables, before, strict=True):
+        table.clear()
+        table.update(entries)
 
 
-@pytest.mark.usefixtures("known_algorithms")
+@pytest.mark.usefixtures("known_names")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -115,6 +121,10 @@ def commands(page):
 def test_commands_that_are_shown_exist_with_their_options(page):
     for arguments in commands(page):
         command, rest = typer.main.get_command(app), arguments
+        while rest[0] == "--import":
+            rest = rest[2:]
+        if rest[0] == "--version":
+            continue
         while hasattr(command, "commands") and rest:
             command, rest = command.commands[rest[0]], rest[1:]
         with command.make_context("neuralucb", list(rest), resilient_parsing=False):

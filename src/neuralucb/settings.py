@@ -10,6 +10,7 @@ from neuralucb.runtime.records import brief
 __all__ = [
     "Setting",
     "check_integer",
+    "check_settings",
     "choice",
     "flag",
     "integer",
@@ -129,6 +130,26 @@ def read_settings(settings: Sequence[Setting], given: Mapping[str, Any], *, of: 
     return {
         name: read_value(setting, given[name]) if name in given else setting.default for name, setting in known.items()
     }
+
+
+def check_settings(what: str, settings: Any, *, reserved: Sequence[str] = ()) -> None:
+    """Refuse, for an algorithm or a problem that is registered, settings that could not be set."""
+    if not isinstance(settings, tuple) or not all(isinstance(setting, Setting) for setting in settings):
+        raise InputError(
+            f"settings of {what} must be made by number, integer, choice or flag of neuralucb.settings, got "
+            f"{settings!r:.80}."
+        )
+    seen: set[str] = set()
+    for setting in settings:
+        if not setting.name.isidentifier() or setting.name in reserved:
+            raise InputError(
+                f"setting {setting.name!r} of {what} must have another name: one word, and not one of "
+                f"{', '.join(reserved)}."
+            )
+        if setting.name in seen:
+            raise InputError(f"setting {setting.name!r} of {what} is given twice; keep one.")
+        seen.add(setting.name)
+        read_value(setting, setting.default)
 
 
 def read_value(setting: Setting, value: Any) -> Any:

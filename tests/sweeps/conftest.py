@@ -1,8 +1,10 @@
-"""A finished sweep, run once for all tests that only look at its store."""
+"""A finished sweep, run once for all tests that only look at its store; and imports that are forgotten."""
 
 import shutil
 
 import pytest
+
+from neuralucb.runtime import extensions
 
 from .helpers import run_tiny
 
@@ -17,3 +19,10 @@ def finished(finished_once, tmp_path):
     """A copy of the finished sweep `tiny`, in a folder that may be written to."""
     shutil.copytree(finished_once, tmp_path / "out")
     return tmp_path / "out"
+
+
+@pytest.fixture(autouse=True)
+def no_modules(monkeypatch):
+    """What a sweep imports is forgotten after the test."""
+    monkeypatch.setenv(extensions.VARIABLE, "")
+    monkeypatch.setattr(extensions, "_imported", {})

@@ -2,9 +2,11 @@
 
 import json
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from neuralucb.algorithms import NETWORKS, register_network
 from neuralucb.sweeps.batches import forget_programs, make_batches, run_batch
 from neuralucb.sweeps.spec import Part, Sweep
 from neuralucb.sweeps.store import Store
@@ -48,3 +50,20 @@ def test_data_are_not_mixed_in_one_folder(tmp_path, monkeypatch):
     del record["data"]
     manifest.write_text(json.dumps(record))
     run_tiny(tmp_path / "out", sweep)  # begun before data were recorded
+
+
+def test_a_batch_of_the_papers_network_is_named_as_in_version_0_1_and_of_another_otherwise():
+    """Version 0.1 had no setting `network`: stores that it began go on."""
+
+    def name_with(**settings):
+        (batch,) = make_batches(
+            Sweep("x", 30, (0, 1), (Part("neural-ucb", "h1", {}, {"dim": 4, **settings}),)), lanes=9
+        )
+        return batch.name
+
+    assert name_with() == name_with(network="mlp") == "neural-ucb-h1-b4d1ae9141928187"
+    register_network("flat")(lambda task, settings: (lambda key: jnp.ones(task.dim, "float32"), jnp.dot))
+    try:
+        assert name_with(network="flat") != name_with()
+    finally:
+        del NETWORKS["flat"]

@@ -1,9 +1,14 @@
-"""A Ray cluster: one of its nodes is lost, or cannot import the package."""
+"""A Ray cluster: one of its nodes is lost, cannot import the package, or needs a module of the user."""
+
+import sys
 
 import pytest
 
+from neuralucb.algorithms import ALGORITHMS
 from neuralucb.sweeps.batches import make_batches
+from neuralucb.sweeps.engine import prepare, run_sweep
 from neuralucb.sweeps.ray import run_on_cluster
+from neuralucb.sweeps.spec import Part, Sweep
 from neuralucb.sweeps.store import Store
 from neuralucb.sweeps.workers import ignore, run_here
 
@@ -71,3 +76,24 @@ def test_a_node_that_cannot_import_the_package_says_so(tmp_path, connect):
     assert failure.reason == "ImportError: no neuralucb on this node"
     assert failure.traceback.count("Traceback (most recent call last)")
     assert [event.failure for event in events] == [failure]
+
+
+def test_modules_of_the_user_are_imported_on_the_cluster(tmp_path, connect, monkeypatch):
+    text = """
+from neuralucb.algorithms import build, register_algorithm
+
+@register_algorithm("on-ray")
+def recipe(task, settings):
+    return build("uniform", dim=task.dim)
+"""
+    (tmp_path / "module_for_ray.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    sweep = Sweep("own", 10, (0, 1), (Part("on-ray", "h1"),), imports=("module_for_ray",))
+    connect()
+    job = prepare(sweep, tmp_path / "out", device="cpu", engine="ray")
+    try:
+        assert run_sweep(job) == []
+    finally:
+        del ALGORITHMS["on-ray"], sys.modules["module_for_ray"]
+    assert len(numbers(tmp_path / "out")) == 2

@@ -24,7 +24,16 @@ def test_a_sweep_is_read_from_toml(tmp_path):
     assert Sweep.from_json(json.loads(json.dumps(sweep.as_json()))).as_json() == sweep.as_json()
 
 
-@pytest.mark.parametrize("sweep", [tiny(), paper_sweep("figure1", "smoke"), Sweep("odd", 9, (3, 1), tiny().parts)])
+@pytest.mark.parametrize(
+    "sweep",
+    [
+        tiny(),
+        paper_sweep("figure1", "smoke"),
+        Sweep("odd", 9, (3, 1), tiny().parts),
+        Sweep("own", 9, (0,), tiny().parts, imports=("json", "os.path")),
+    ],
+    ids=lambda sweep: sweep.name,
+)
 def test_a_sweep_written_as_toml_is_read_as_itself(tmp_path, sweep):
     (tmp_path / "a.toml").write_text(as_toml(sweep))
     assert read_sweep(tmp_path / "a.toml").as_json() == sweep.as_json()
@@ -35,7 +44,7 @@ def test_a_sweep_written_as_toml_is_read_as_itself(tmp_path, sweep):
     [
         ("rounds = 30", "rounds = ", "is not valid TOML: .*line 3"),
         ("rounds = 30", "rounds = 0", "line 3: rounds must be an integer"),
-        ("rounds = 30", "round = 30", "line 3: round is not known here; known: name"),
+        ("rounds = 30", "round = 30", "line 3: round is not known here; known: import, name"),
         ("seeds = 3", "seeds = [1, 1]", "line 4: seeds must be the number of seeds, .*or a list of different integers"),
         (
             '"lin-ucb", "uniform"',
@@ -53,6 +62,9 @@ def test_a_sweep_written_as_toml_is_read_as_itself(tmp_path, sweep):
         ("exploration = [0.01, 1.0]", "dim = [4, 8]", "line 9: dim is set in both|dim is a setting of the problem"),
         ("rounds = 30", 'schedule = "nope"', "line .*: schedule is wrong"),
         ("rounds = 30", 'preset = "nope"', "line .*: preset is wrong: preset 'nope' is not known"),
+        ("rounds = 30", 'import = "mine"', "line 3: import is wrong: import must be a list of modules, got 'mine'"),
+        ("rounds = 30", 'import = ["not there"]', "line 3: import is wrong: .* got 'not there'"),
+        ("rounds = 30", 'import = ["not_there"]', "line 3: import is wrong: module 'not_there' was not found"),
         ("rounds = 30", "rounds = 3000000000", "line 3: rounds must be below"),
         ("seeds = 3", "seeds = [true, false]", "line 4: seeds must be"),
         ('"lin-ucb", "uniform"', '"lin-ucb", "lin-ucb"', "line 7: algorithms has lin-ucb on h1 a second time"),

@@ -1,6 +1,18 @@
 """Algorithms: one recipe per file, and the registry that finds them by name."""
 
 from neuralucb.algorithms.algorithm import Algorithm, Task
-from neuralucb.algorithms.registry import ALGORITHMS, build, find_algorithm, rebuild
+from neuralucb.algorithms.networks import NETWORKS, NamedNetwork, register_network
+from neuralucb.algorithms.registry import ALGORITHMS, build, find_algorithm, rebuild, register_algorithm
 
-__all__ = ["ALGORITHMS", "Algorithm", "Task", "build", "find_algorithm", "rebuild"]
+__all__ = [
+    "ALGORITHMS",
+    "NETWORKS",
+    "Algorithm",
+    "NamedNetwork",
+    "Task",
+    "build",
+    "find_algorithm",
+    "rebuild",
+    "register_algorithm",
+    "register_network",
+]

@@ -1,17 +1,18 @@
-"""The algorithms by name. Add your own: `ALGORITHMS["mine"] = Algorithm(…)`, and every command and test knows it."""
+"""The algorithms by name. `register_algorithm("mine")(recipe)` adds one, and every command and test knows it."""
 
 import copyreg
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, wraps
 from numbers import Integral
 from typing import Any
 
-from neuralucb.algorithms.algorithm import Algorithm, Task
+from neuralucb.algorithms.algorithm import Algorithm, Recipe, Task
 from neuralucb.algorithms.baselines import ORACLE, UNIFORM
 from neuralucb.algorithms.bootstrapped_nn import BOOTSTRAPPED_NN
 from neuralucb.algorithms.glm_ucb import GLM_UCB
 from neuralucb.algorithms.kernel_ucb import KERNEL_UCB
 from neuralucb.algorithms.lin_ucb import LIN_UCB
+from neuralucb.algorithms.networks import DEFAULT
 from neuralucb.algorithms.neural_epsilon_greedy import NEURAL_EPSILON_GREEDY
 from neuralucb.algorithms.neural_epsilon_greedy0 import NEURAL_EPSILON_GREEDY0
 from neuralucb.algorithms.neural_square_cb import NEURAL_SQUARE_CB
@@ -21,27 +22,40 @@ from neuralucb.algorithms.neural_ucb0 import NEURAL_UCB0
 from neuralucb.policy import Origin, Policy
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
-from neuralucb.settings import check_integer, read_settings
+from neuralucb.runtime.registry import Registry, check_call, first_line
+from neuralucb.settings import Setting, check_integer, check_settings, read_settings
 
-__all__ = ["ALGORITHMS", "build", "find_algorithm", "rebuild"]
+__all__ = ["ALGORITHMS", "build", "find_algorithm", "rebuild", "register_algorithm"]
 
-ALGORITHMS: dict[str, Algorithm] = {
-    algorithm.name: algorithm
-    for algorithm in (
-        NEURAL_UCB,
-        NEURAL_EPSILON_GREEDY,
-        NEURAL_UCB0,
-        NEURAL_EPSILON_GREEDY0,
-        BOOTSTRAPPED_NN,
-        LIN_UCB,
-        GLM_UCB,
-        KERNEL_UCB,
-        NEURAL_TS,
-        NEURAL_SQUARE_CB,
-        UNIFORM,
-        ORACLE,
-    )
-}
+ARGUMENTS = ("name", "algorithm", "problem", "dim", "rounds", "shared_by", "seeds", "preset", "schedule", "progress")
+"""Names of arguments of `build` and `run`, which a setting cannot have."""
+
+
+def _check(name: str, algorithm: Algorithm) -> None:
+    what = f"algorithm {name!r}"
+    if algorithm.name != name:
+        raise InputError(f"{what} must be registered under its name, {algorithm.name!r}.")
+    check_call(f"the recipe of {what}", algorithm.recipe, "(task, settings)", ("task", "settings"))
+    check_call(f"the check of {what}", algorithm.check, "(task, settings)", ("task", "settings"))
+    check_settings(what, algorithm.settings, reserved=ARGUMENTS)
+
+
+ALGORITHMS: Registry[Algorithm] = Registry("algorithm", Algorithm, _check, lambda algorithm: algorithm.recipe)
+for _algorithm in (
+    NEURAL_UCB,
+    NEURAL_EPSILON_GREEDY,
+    NEURAL_UCB0,
+    NEURAL_EPSILON_GREEDY0,
+    BOOTSTRAPPED_NN,
+    LIN_UCB,
+    GLM_UCB,
+    KERNEL_UCB,
+    NEURAL_TS,
+    NEURAL_SQUARE_CB,
+    UNIFORM,
+    ORACLE,
+):
+    ALGORITHMS[_algorithm.name] = _algorithm
 
 
 def build(name: str, *, dim: int, rounds: int | None = None, shared_by: int | None = None, **settings: Any) -> Policy:
@@ -79,7 +93,65 @@ def build(name: str, *, dim: int, rounds: int | None = None, shared_by: int | No
     task = Task(int(dim), rounds, shared_by)
     algorithm.check(task, values)
     chosen = tuple(values.items())
-    return _make(algorithm, task, chosen)._replace(origin=Origin(name, *task, chosen))
+    # left out where it is the default: files of version 0.1 do not have it
+    kept = tuple(item for item in chosen if item != ("network", DEFAULT))
+    return _make(algorithm, task, chosen)._replace(origin=Origin(name, *task, kept))
+
+
+def register_algorithm(
+    name: str,
+    *,
+    settings: Sequence[Setting] = (),
+    summary: str = "",
+    citation: str = "",
+    departs: str = "nothing",
+    check: Callable[[Task, Mapping[str, Any]], None] | None = None,
+) -> Callable[[Recipe], Recipe]:
+    """Make an algorithm known by name, to `build`, `run`, sweeps and every command.
+
+    Args:
+        name: A new name, such as "neural-linear".
+        settings: Its settings, made by `number`, `integer`, `choice` and `flag` of `neuralucb.settings`; those that
+            several algorithms share are in `neuralucb.algorithms.shared_settings`.
+        summary: One line for `neuralucb list`; if not set, the first line of the recipe's docstring.
+        citation: The paper.
+        departs: Where it departs from the paper, after "Departs from the paper in".
+        check: (task, settings) -> raises InputError for settings that do not go together.
+
+    Returns:
+        A decorator for the recipe, a function (task, settings) that returns a `Policy`. Numbers among the settings may
+        be traced, so that a recipe must not branch on them.
+
+    Raises:
+        InputError: If the name is taken or not one word, a setting cannot be used, or the recipe does not take
+            (task, settings).
+
+    Example:
+        >>> from neuralucb.algorithms import build, find_algorithm
+        >>> @register_algorithm("example-uniform", summary="as uniform as can be")
+        ... def example(task, settings):
+        ...     return build("uniform", dim=task.dim, shared_by=task.shared_by)
+        >>> find_algorithm("example-uniform").summary
+        'as uniform as can be'
+        >>> del ALGORITHMS["example-uniform"]
+    """
+
+    def register(recipe: Recipe) -> Recipe:
+        check_call(f"the recipe of algorithm {name!r}", recipe, "(task, settings)", ("task", "settings"))
+
+        @wraps(recipe)
+        def checked(task: Task, values: Mapping[str, Any]) -> Policy:
+            made = recipe(task, values)
+            if not isinstance(made, Policy):
+                raise InputError(f"the recipe of algorithm {name!r} must return a Policy, got {made!r:.80}.")
+            return made
+
+        words = (summary or first_line(recipe), citation, departs)
+        made = Algorithm(name, *words, tuple(settings), checked)
+        ALGORITHMS[name] = made if check is None else made._replace(check=check)
+        return recipe
+
+    return register
 
 
 def find_algorithm(name: str) -> Algorithm:
@@ -92,15 +164,13 @@ def find_algorithm(name: str) -> Algorithm:
         Its recipe, settings and citation.
 
     Raises:
-        InputError: If there is none of that name; the message lists those that exist.
+        InputError: If there is none of that name; the message lists those that exist, and where they were looked for.
 
     Example:
         >>> find_algorithm("lin-ucb").summary
         'ridge regression and optimism'
     """
-    if name not in ALGORITHMS:
-        raise InputError(f"algorithm {name!r} is not known; known: {', '.join(ALGORITHMS)}.")
-    return ALGORITHMS[name]
+    return ALGORITHMS.find(name)
 
 
 def rebuild(origin: Origin) -> Policy:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from neuralucb.algorithms.algorithm import Task
+from neuralucb.algorithms.networks import DEFAULT, NETWORK_BY_NAME, NETWORKS, NamedNetwork, make_network
 from neuralucb.confidence import Assumptions
 from neuralucb.designs import Design, by_arm, diagonal, full
 from neuralucb.estimators.features import Features, raw, raw_by_arm, tangent
@@ -76,6 +77,7 @@ EPSILON = number("epsilon", "ε", 0.01, "probability of a random arm", least=0, 
 
 
 NETWORK = (
+    NETWORK_BY_NAME,
     integer("width", "m", 20, "hidden units per layer"),
     integer("depth", "L", 2, "layers", least=2),
     choice("initialization", "θ_0", "gaussian", "how the network starts", options=INITIALIZATIONS),
@@ -122,17 +124,12 @@ CONSTANTS = tuple(number(f"constant_{i}", f"C_{i}", 1.0, "of theoretical γ_t", 
 
 def network_for(task: Task, settings: Mapping[str, Any]) -> Network:
     """The network of these settings, for contexts of this task."""
-    shape = {name: settings[name] for name in ("width", "depth", "initialization", "scaling", "duplicate", "biases")}
-    arms, encode = task.shared_by, {"disjoint": disjoint, "heads": heads, "concat": concat}[settings["encoding"]]
-    dim = task.dim + (arms if arms is not None and settings["encoding"] == "concat" else 0)
-    padded = task.dim * arms if arms is not None and settings["encoding"] == "disjoint" else None
-    network = mlp(dim, **shape, fan_in=padded, dtype=settings["network_precision"])
-    return network if arms is None else encode(network, arms)
+    return make_network(settings.get("network", DEFAULT), task, settings)
 
 
 def training_for(settings: Mapping[str, Any]) -> Train:
-    """TrainNN of these settings. The pull is mλ in the paper's scaling, λ in the standard one."""
-    factor = settings["width"] if settings["scaling"] == "tangent" else 1
+    """TrainNN of these settings. The pull is mλ in the paper's scaling, else λ, also for networks without its √m."""
+    factor = settings["width"] if _is_papers(settings) and settings["scaling"] == "tangent" else 1
     common = {name: settings[name] for name in ("step_size", "steps")} | {"pull": factor * settings["regularization"]}
     if settings["method"] == "gradient-descent":
         return gradient_descent(**common)
@@ -183,8 +180,13 @@ def tangent_ridge(task: Task, settings: Mapping[str, Any]) -> Estimator:
 
 
 def check_network(task: Task, settings: Mapping[str, Any]) -> None:
-    """Refuse a network that cannot be built for this task."""
+    """Refuse a network that cannot be built for this task, and what only the paper's has."""
     network_for(task, settings)
+    for name, only in (("network_precision", "float32"), ("confidence", "constant")):
+        if not _is_papers(settings) and settings.get(name, only) != only:
+            raise InputError(
+                f"{name} must be {only} with network={settings['network']}, got {settings[name]!r}; take network=mlp."
+            )
 
 
 def check_training(task: Task, settings: Mapping[str, Any]) -> None:
@@ -196,6 +198,23 @@ def check_training(task: Task, settings: Mapping[str, Any]) -> None:
                 f"{name} must be {only} with method=gradient-descent, which is Algorithm 2 to the letter, "
                 f"got {settings[name]!r}; take method=sgd."
             )
+
+
+def _mlp_for(task: Task, settings: Mapping[str, Any]) -> Network:
+    """The paper's fully connected network, with ReLU."""
+    shape = {name: settings[name] for name in ("width", "depth", "initialization", "scaling", "duplicate", "biases")}
+    arms, encode = task.shared_by, {"disjoint": disjoint, "heads": heads, "concat": concat}[settings["encoding"]]
+    dim = task.dim + (arms if arms is not None and settings["encoding"] == "concat" else 0)
+    padded = task.dim * arms if arms is not None and settings["encoding"] == "disjoint" else None
+    network = mlp(dim, **shape, fan_in=padded, dtype=settings["network_precision"])
+    return network if arms is None else encode(network, arms)
+
+
+NETWORKS[DEFAULT] = NamedNetwork(DEFAULT, "the paper's: fully connected, with ReLU", _mlp_for)
+
+
+def _is_papers(settings: Mapping[str, Any]) -> bool:
+    return bool(settings.get("network", DEFAULT) == DEFAULT)
 
 
 def _optimizer(settings: Mapping[str, Any]) -> Any:

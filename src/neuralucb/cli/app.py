@@ -3,6 +3,7 @@
 import os
 import sys
 import traceback
+from typing import Annotated
 
 try:
     import typer
@@ -12,12 +13,14 @@ except ImportError as _missing:  # the core installs without them
     raise SystemExit(
         f"{_missing.name} is missing: pip install 'neuralucb[experiments]' installs the command line."
     ) from None
+from neuralucb import __version__
 from neuralucb.cli.data import data_app, table1
 from neuralucb.cli.logs import evaluate, logs_app, train
 from neuralucb.cli.run import compare, demo, list_all, run
 from neuralucb.cli.sweeps import reproduce, resume, sweep
 from neuralucb.cli.theory import coverage, theory
 from neuralucb.runtime.errors import InputError, StorageError
+from neuralucb.runtime.extensions import add_modules, imported
 
 __all__ = ["app", "main"]
 
@@ -34,12 +37,38 @@ INTERRUPTED = 130
 
 
 app: typer.Typer = typer.Typer(
-    help="Neural contextual bandits: run, compare and reproduce.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"neuralucb {__version__}")
+        raise typer.Exit
+
+
+Modules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        help="A module that registers algorithms, problems or networks; may be given several times.",
+    ),
+]
+
+
+Version = Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")]
+
+
+@app.callback()
+def import_first(modules: Modules = None, version: Version = False) -> None:
+    """Neural contextual bandits: run, compare and reproduce."""
+    add_modules(modules or [])
+
+
 app.command("list")(list_all)
 for _command in (run, compare, demo, table1, reproduce, sweep, resume, theory, coverage, evaluate, train):
     app.command()(_command)
@@ -67,18 +96,27 @@ def main() -> None:
             raise
         err.print(str(interrupt) or "stopped; nothing half-written was left.", soft_wrap=True)
         _leave(INTERRUPTED)
-    except Exception:
+    except Exception as problem:
         err.print(traceback.format_exc(), soft_wrap=True)
-        err.print(
-            "This is a fault of neuralucb, not of your input: please report it with the lines above.", style="bold red"
-        )
-        sys.exit(SOFTWARE_FAULT)
+        theirs = _module_at_fault(problem)
+        if theirs:
+            told = f"This happened in {theirs}, which you imported: the lines above say where."
+        else:
+            told = "This is a fault of neuralucb, not of your input: please report it with the lines above."
+        err.print(told, style="bold red")
+        sys.exit(BAD_INPUT if theirs else SOFTWARE_FAULT)
 
 
 def _refuse(message: str) -> None:
     err.print("error:", style="bold red", end=" ")
     err.print(message, soft_wrap=True)
     sys.exit(BAD_INPUT)
+
+
+def _module_at_fault(problem: BaseException) -> str:
+    """The user's module that the error passed through, if any."""
+    names = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(problem.__traceback__)]
+    return next((name for name in reversed(names) if name in imported()), "")
 
 
 def _leave(code: int) -> None:

@@ -1,9 +1,9 @@
 """The commands that run algorithms: `neuralucb run`, `compare`, `demo`; and `list`, which shows what can be run."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -56,6 +56,7 @@ def compare(
     """Run several algorithms on the same problem, contexts and noise: one table, one figure."""
     from neuralucb.algorithms import ALGORITHMS
 
+    ALGORITHMS.load()
     names = list(ALGORITHMS) if algorithms == "all" else [name.strip() for name in algorithms.split(",")]
     if not any(names):
         raise InputError(f"--algorithms must name at least one, got {algorithms!r}.")
@@ -83,14 +84,17 @@ def demo(
 
 
 def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this algorithm's settings.")] = None) -> None:
-    """List algorithms, problems and presets; or the settings of one algorithm."""
-    from neuralucb.algorithms import ALGORITHMS, find_algorithm
+    """List algorithms, problems, networks and presets; or the settings of one algorithm."""
+    from neuralucb.algorithms import ALGORITHMS, NETWORKS, find_algorithm
     from neuralucb.display.tables import terminal_table
     from neuralucb.experiments.presets import PRESETS
     from neuralucb.problems import PROBLEMS
 
     if algorithm is None:
-        for title, entries in (("algorithms", ALGORITHMS), ("problems", PROBLEMS), ("presets", PRESETS)):
+        for registry in (ALGORITHMS, PROBLEMS, NETWORKS):
+            registry.load()
+        listed: dict[str, Mapping[str, Any]] = {"algorithms": ALGORITHMS, "problems": PROBLEMS, "networks": NETWORKS}
+        for title, entries in (listed | {"presets": PRESETS}).items():
             rows = [(title, ""), *((name, entry.summary) for name, entry in entries.items())]
             out.print(terminal_table(rows, title="", left=2))
             out.print()

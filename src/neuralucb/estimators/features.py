@@ -1,15 +1,18 @@
-"""Features of a context: the context itself, or the gradient of a network at its start."""
+"""Features of a context: the context itself, a network's gradient at its start, or its last hidden layer."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 
-from neuralucb.gradients import Block
+from neuralucb.designs import Design, by_arm, full
+from neuralucb.gradients import Block, dense
 from neuralucb.networks.network import Network
 from neuralucb.policy import Context, Slot, check_slot, check_vector, slot_shape
+from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.precision import Number
 
-__all__ = ["Features", "raw", "raw_by_arm", "tangent"]
+__all__ = ["Features", "exact_design", "last_layer", "raw", "raw_by_arm", "tangent"]
 
 
 class Features(NamedTuple):
@@ -49,3 +52,28 @@ def tangent(network: Network) -> Features:
         return network.tangent(params, context)[1]  # φ of Algorithm 3, line 2; its θ_0 is `init`'s
 
     return Features(network.init, apply, size, network.example, network.check)
+
+
+def last_layer(network: Network) -> Features:
+    """φ(x) = the last hidden layer (Riquelme et al. 2018, NeuralLinear); its parameters are the network's.
+
+    Where arms share a context and each has its output row, φ is a `Block`, zero but for the arm's.
+    """
+    if network.last_layer is None:
+        raise InputError(
+            "network must tell its last hidden layer (Network.last_layer) for this algorithm, as mlp does; a pair of "
+            "functions becomes three, (init, apply, features), or from_functions(…, features=…)."
+        )
+    shapes = jax.eval_shape(network.init, jax.random.key(0))
+    made = jax.eval_shape(network.last_layer, shapes, network.example)
+    size = jax.eval_shape(dense, made).size
+    return Features(network.init, network.last_layer, size, network.example, network.check)
+
+
+def exact_design(features: Features, *, ridge: Number, dtype: Any = "float64") -> Design:
+    """The exact Z over these features; where they are a `Block` it is block-diagonal, and kept as one Z per arm."""
+    params = jax.eval_shape(features.init, jax.random.key(0))
+    made = jax.eval_shape(features.apply, params, features.example)
+    if isinstance(made, Block):
+        return by_arm(full(features.size // made.arms, ridge=ridge, dtype=dtype), made.arms)
+    return full(features.size, ridge=ridge, dtype=dtype)

@@ -2,15 +2,17 @@
 
 from neuralucb.logs.check import Findings, check_log
 from neuralucb.logs.chunk import Bad, Chunk, Dense, Names, dense
-from neuralucb.logs.formats import Log, Skipped, convert, open_log, read_chunks, write_log
+from neuralucb.logs.formats import FORMATS, Format, Log, Skipped, convert, open_log, read_chunks, write_log
 from neuralucb.logs.obp import from_obp, to_obp
 from neuralucb.logs.record import recorded
 
 __all__ = [
+    "FORMATS",
     "Bad",
     "Chunk",
     "Dense",
     "Findings",
+    "Format",
     "Log",
     "Names",
     "Skipped",

@@ -1,4 +1,4 @@
-"""Logs by file extension: open, read, write, convert."""
+"""Logs by file extension: open, read, write, convert. `FORMATS[".mine"] = Format(…)` adds a format."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -13,30 +13,39 @@ from neuralucb.logs.open_bandit import read_csv, write_csv
 from neuralucb.logs.parquet import read_parquet, summarize_parquet, write_parquet
 from neuralucb.logs.spill import Spill
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.extensions import import_modules
 from neuralucb.runtime.files import write_whole
 from neuralucb.runtime.records import brief
 
-__all__ = ["Log", "Skipped", "convert", "open_log", "read_chunks", "write_log"]
+__all__ = ["FORMATS", "Format", "Log", "Skipped", "convert", "open_log", "read_chunks", "write_log"]
 
 
-class _Format(NamedTuple):
+class Format(NamedTuple):
+    """How logs of one kind are read and written.
+
+    Example:
+        >>> FORMATS[".mine"] = Format(read_mine, write_mine, "line", is_text=True)
+    """
+
     read: Callable[[Path, Bad], Iterator[Chunk]]
+    """path, bad -> chunks; `bad` is called with the line of an unusable decision and the reason, and may raise"""
     write: Callable[[Path, Iterable[Chunk]], int]
-    unit: str
+    """path, chunks -> how many decisions were written; the path is a temporary one, with any extension"""
+    unit: str = "row"
     """what one of its decisions is called in messages"""
     is_text: bool = False
     """whether reading is mostly parsing, so that it pays to parse once"""
 
 
-PARQUET = _Format(read_parquet, write_parquet, "row")
-DSJSON = _Format(read_dsjson, write_dsjson, "line", is_text=True)
-FORMATS = {
+PARQUET = Format(read_parquet, write_parquet, "row")
+DSJSON = Format(read_dsjson, write_dsjson, "line", is_text=True)
+FORMATS: dict[str, Format] = {
     ".parquet": PARQUET,
     ".dsjson": DSJSON,
     ".json": DSJSON,
     ".jsonl": DSJSON,
-    ".npz": _Format(read_npz, write_npz, "round"),
-    ".csv": _Format(read_csv, write_csv, "line", is_text=True),
+    ".npz": Format(read_npz, write_npz, "round"),
+    ".csv": Format(read_csv, write_csv, "line", is_text=True),
 }
 
 
@@ -245,7 +254,8 @@ def _some(chunks: Iterable[Chunk], otherwise: str) -> Iterator[Chunk]:
         raise InputError(otherwise)
 
 
-def _format(path: Path) -> _Format:
+def _format(path: Path) -> Format:
+    import_modules()
     if path.suffix.lower() not in FORMATS:
         raise InputError(f"a log must end in {', '.join(FORMATS)}, got {path}; the extension gives the format.")
     return FORMATS[path.suffix.lower()]

@@ -59,7 +59,12 @@ def disjoint(network: Network, arms: int) -> Network:
         value, (first, *above) = layer.backward(weights, x, block_product(weights[0], slot.arm, x))
         return value, (Block(slot.arm, first, arms), *above)
 
-    return _by_arm(network, arms, 0, apply, many, tangent)
+    def last_layer(weights: Any, slot: Slot) -> jax.Array:
+        assert layer.last is not None
+        return layer.last(weights, weights[0][slot.arm] @ layer.prepare(slot.x))
+
+    encoded = _by_arm(network, arms, 0, apply, many, tangent)
+    return encoded._replace(last_layer=None if layer.last is None else last_layer)
 
 
 def heads(network: Network, arms: int) -> Network:
@@ -89,7 +94,12 @@ def heads(network: Network, arms: int) -> Network:
         value, (*below, last) = network.tangent(view(weights, slot.arm), slot.x)
         return value, (*below, Block(slot.arm, last, arms))
 
-    return _by_arm(network, arms, -1, apply, jax.vmap(apply, (None, 0)), tangent)
+    def last_layer(weights: Any, slot: Slot) -> Block:
+        assert network.last_layer is not None
+        return Block(slot.arm, network.last_layer(view(weights, slot.arm), slot.x), arms)
+
+    encoded = _by_arm(network, arms, -1, apply, jax.vmap(apply, (None, 0)), tangent)
+    return encoded._replace(last_layer=None if network.last_layer is None else last_layer)
 
 
 def concat(network: Network, arms: int) -> Network:
@@ -111,8 +121,13 @@ def concat(network: Network, arms: int) -> Network:
     def join(slot: Slot) -> jax.Array:
         return jnp.concatenate([slot.x, jax.nn.one_hot(slot.arm, arms, dtype=slot.x.dtype)])
 
+    def last_layer(weights: Any, slot: Slot) -> Any:
+        assert network.last_layer is not None
+        return network.last_layer(weights, join(slot))
+
     dim = network.example.shape[0] - arms
     return network._replace(
+        last_layer=None if network.last_layer is None else last_layer,
         apply=lambda weights, slot: network.apply(weights, join(slot)),
         apply_many=lambda weights, slots: network.apply_many(weights, jax.vmap(join)(slots)),
         tangent=lambda weights, slot: network.tangent(weights, join(slot)),

@@ -109,7 +109,10 @@ def mlp(
         tangent=partial(_tangent, shape),
         example=jax.ShapeDtypeStruct((dim,), "float32"),
         check=check_vector(dim),
-        first=FirstLayer(partial(_prepare, shape), partial(_finish, shape), partial(_backward, shape)),
+        first=FirstLayer(
+            partial(_prepare, shape), partial(_finish, shape), partial(_backward, shape), partial(_last_hidden, shape)
+        ),
+        last_layer=lambda weights, context: _last_hidden(shape, weights, weights[0] @ _prepare(shape, context)),
     )
 
 
@@ -152,6 +155,11 @@ def _backward(shape: _Shape, weights: Weights, x: jax.Array, first: jax.Array) -
         parts.append(Outer(delta, below))
         delta = ((delta @ hidden) * (below > 0).astype(shape.dtype))[: shape.width]
     return value, tuple(reversed([*parts, Outer(delta, x)]))
+
+
+def _last_hidden(shape: _Shape, weights: Weights, first: jax.Array) -> jax.Array:
+    """What the output layer sees, from W_1 x."""
+    return _activations(shape, weights, first)[-1]
 
 
 def _activations(shape: _Shape, weights: Weights, first: jax.Array) -> list[jax.Array]:

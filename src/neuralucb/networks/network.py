@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import random
 
+from neuralucb.gradients import Block
+from neuralucb.policy import check_slot, slot_shape
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.records import brief
 
@@ -16,7 +18,7 @@ __all__ = ["FirstLayer", "Network", "from_functions"]
 
 @brief
 class Network(NamedTuple):
-    """Functions of parameters and one arm's context."""
+    """Functions of parameters and one arm's context; `mlp` makes one, and `from_functions` of any library's."""
 
     init: Callable[[jax.Array], Any]
     """key -> θ_0"""
@@ -32,6 +34,11 @@ class Network(NamedTuple):
     """Raises InputError for a context of the wrong shape."""
     first: "FirstLayer | None" = None
     """its first layer apart from the others, where an encoding may compute that differently"""
+    last_layer: Callable[[Any, Any], Any] | None = None
+    """θ, x -> features of the last hidden layer, in which f is linear: a vector, or a `Block` with one vector per arm.
+
+    NeuralLinear and its kin regress on them; `estimators.features.last_layer` makes `Features` of them.
+    """
 
 
 @brief
@@ -44,24 +51,36 @@ class FirstLayer(NamedTuple):
     """θ, W_1 x -> f: the layers above the first"""
     backward: Callable[[Any, jax.Array, jax.Array], tuple[jax.Array, Any]]
     """θ, what the first layer sees, W_1 x -> f, g/√m"""
+    last: Callable[[Any, jax.Array], jax.Array] | None = None
+    """θ, W_1 x -> features of the last hidden layer"""
 
 
 def from_functions(
-    init: Callable[[jax.Array], Any], apply: Callable[[Any, Any], jax.Array], *, example: Any, width: int = 1
+    init: Callable[[jax.Array], Any],
+    apply: Callable[[Any, Any], jax.Array],
+    *,
+    example: Any,
+    width: int = 1,
+    features: Callable[[Any, Any], jax.Array] | None = None,
+    arms: int | None = None,
 ) -> Network:
     """Make a network of any pair of functions.
 
     Args:
         init: key -> parameters, any pytree of arrays.
-        apply: parameters, context of one arm -> one number.
-        example: A context of one arm, whose shapes all contexts must have.
+        apply: parameters, context of one arm -> one number; with `arms` one number per arm.
+        example: A context of one arm, whose shapes all contexts must have; with `arms` the x that they share.
         width: m, if the gradient is to be divided by its root as the paper's is.
+        features: parameters, context -> the last hidden layer, a vector in which `apply` is linear; for algorithms
+            such as NeuralLinear, which regress on it.
+        arms: K, if all arms share one context and `apply` returns K numbers, one per arm; contexts are then
+            `Slot(x, arm)`.
 
     Returns:
         The network, in float32, its gradient by automatic differentiation.
 
     Raises:
-        InputError: If `apply` does not return one number.
+        InputError: If `apply` does not return one number, or one per arm, or `features` not a vector.
 
     Example:
         >>> import jax.numpy as jnp, numpy as np
@@ -72,20 +91,35 @@ def from_functions(
         3.0
     """
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), example)
-    result = jax.eval_shape(lambda key: apply(init(key), example), random.key(0))
-    if getattr(result, "shape", None) != ():
-        raise InputError(f"apply must return one number for one context, got {result}; squeeze or index its output.")
+    params = jax.eval_shape(init, random.key(0))
+    _check_result(jax.eval_shape(apply, params, shapes), arms)
+    for leaf in jax.tree.leaves(params):
+        if not jnp.issubdtype(leaf.dtype, jnp.floating):
+            raise InputError(
+                f"init must return parameters that are real numbers, got {leaf.dtype} of shape {leaf.shape}; keep "
+                "what is not trained out of them, as eqx.partition and nnx.split do."
+            )
+    if features is not None and len(jax.eval_shape(features, params, shapes).shape) != 1:
+        raise InputError(f"features must return a vector, got {jax.eval_shape(features, params, shapes)}; flatten it.")
 
     def begin(key: jax.Array) -> Any:
         """In float32, also while 64-bit types are on and another library would take them."""
         return jax.tree.map(lambda leaf: leaf.astype("float32") if leaf.dtype == np.float64 else leaf, init(key))
 
     def value_of(params: Any, context: Any) -> jax.Array:
-        return apply(params, context).astype("float32")
+        if arms is None:
+            return apply(params, context).astype("float32").reshape(())
+        return apply(params, context.x).astype("float32")[context.arm]
 
     def tangent(params: Any, context: Any) -> tuple[jax.Array, Any]:
         value, gradient = jax.value_and_grad(value_of)(params, context)
         return value, jax.tree.map(lambda leaf: leaf / jnp.sqrt(jnp.asarray(width, leaf.dtype)), gradient)
+
+    def last_layer(params: Any, context: Any) -> Any:
+        assert features is not None
+        if arms is None:
+            return features(params, context).astype("float32")
+        return Block(context.arm, features(params, context.x).astype("float32"), arms)
 
     def check(context: Any) -> None:
         got = jax.tree.map(lambda leaf: jnp.shape(leaf), context)
@@ -93,4 +127,25 @@ def from_functions(
         if got != wanted:
             raise InputError(f"a context must have the shapes {wanted}, as the example has, got {got}.")
 
-    return Network(begin, value_of, jax.vmap(value_of, (None, 0)), tangent, shapes, check)
+    made = Network(begin, value_of, jax.vmap(value_of, (None, 0)), tangent, shapes, check)
+    if features is not None:
+        made = made._replace(last_layer=last_layer)
+    if arms is None:
+        return made
+    dim = _dim_of(shapes)
+    return made._replace(example=slot_shape(dim), check=check_slot(dim, arms))
+
+
+def _check_result(result: Any, arms: int | None) -> None:
+    shape = getattr(result, "shape", None)
+    if arms is None and shape not in ((), (1,)):
+        raise InputError(f"apply must return one number for one context, got {result}; squeeze or index its output.")
+    if arms is not None and shape != (arms,):
+        raise InputError(f"apply must return {arms} numbers, one per arm, got {result}.")
+
+
+def _dim_of(shapes: Any) -> int:
+    shape: tuple[int, ...] = getattr(shapes, "shape", ())
+    if len(shape) != 1:
+        raise InputError(f"example must be one vector where arms share a context, got {shapes}.")
+    return shape[0]

@@ -2,7 +2,7 @@
 
 from neuralucb.problems.labelled import labelled
 from neuralucb.problems.problem import Problem, Round, reveal
-from neuralucb.problems.registry import PROBLEMS, Definition, build_problem, find_problem, from_file
+from neuralucb.problems.registry import PROBLEMS, Definition, build_problem, find_problem, from_file, register_problem
 from neuralucb.problems.synthetic import synthetic
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "find_problem",
     "from_file",
     "labelled",
+    "register_problem",
     "reveal",
     "synthetic",
 ]

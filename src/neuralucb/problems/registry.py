@@ -1,7 +1,7 @@
-"""Problems by name, with their settings."""
+"""Problems by name, with their settings. `register_problem("mine")(make)` adds one."""
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,9 +12,13 @@ from neuralucb.problems.problem import Problem
 from neuralucb.problems.synthetic import synthetic
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.records import brief
-from neuralucb.settings import Setting, choice, flag, integer, number, read_settings
+from neuralucb.runtime.registry import Registry, check_call, first_line
+from neuralucb.settings import Setting, check_settings, choice, flag, integer, number, read_settings
 
-__all__ = ["PROBLEMS", "Definition", "build_problem", "find_problem", "from_file"]
+__all__ = ["PROBLEMS", "Definition", "build_problem", "find_problem", "from_file", "register_problem"]
+
+ARGUMENTS = ("algorithm", "problem", "rounds", "seeds", "preset", "schedule", "progress")
+"""Names of arguments of `run`, which a setting cannot have."""
 
 SYNTHETIC = (
     integer("dim", "d", 20, "numbers in a context"),
@@ -53,15 +57,65 @@ def find_problem(problem: str | Problem | Definition) -> Definition:
         problem: a name, a problem, or a definition, which is returned as it is.
 
     Raises:
-        InputError: if the name is unknown; the message lists the known ones.
+        InputError: if the name is unknown; the message lists the known ones, and where they were looked for.
     """
     if isinstance(problem, Definition):
         return problem
     if isinstance(problem, Problem):
         return Definition(problem.name, "given as it is", (), lambda: problem, problem.shared, built=True)
-    if not isinstance(problem, str) or problem not in PROBLEMS:
-        raise InputError(f"problem {problem!r} is not known; known: {', '.join(PROBLEMS)}.")
-    return PROBLEMS[problem]
+    found = PROBLEMS.find(problem)
+    return _with_shared(found) if problem in _not_made_yet else found
+
+
+def register_problem(
+    name: str, *, settings: Sequence[Setting] = (), summary: str = ""
+) -> Callable[[Callable[..., Problem]], Callable[..., Problem]]:
+    """Make a problem known by name, to `run`, sweeps and every command.
+
+    Args:
+        name: A new name, such as "prices".
+        settings: Its settings, made by `number`, `integer`, `choice` and `flag` of `neuralucb.settings`. They shape
+            the problem: a grid cannot vary them.
+        summary: One line for `neuralucb list`; if not set, the first line of the function's docstring.
+
+    Returns:
+        A decorator for a function that takes the settings as keywords and returns a `Problem`. It is called once for
+        each combination of settings.
+
+    Raises:
+        InputError: If the name is taken or not one word, a setting cannot be used, or the function does not take the
+            settings as keywords.
+
+    Example:
+        >>> from neuralucb.problems import build_problem, register_problem, synthetic
+        >>> from neuralucb.settings import integer
+        >>> @register_problem("example-wide", settings=(integer("dim", "d", 50, "numbers in a context"),))
+        ... def wide(dim):
+        ...     return synthetic("h1", dim=dim)
+        >>> build_problem("example-wide", {}).dim
+        50
+        >>> del PROBLEMS["example-wide"]
+    """
+
+    def register(make: Callable[..., Problem]) -> Callable[..., Problem]:
+        words = [each.name for each in settings if isinstance(each, Setting)]
+        check_call(f"the maker of problem {name!r}", make, f"({', '.join(words)})", keywords=words)
+
+        @lru_cache(maxsize=4)
+        @wraps(make)
+        def checked(**values: Any) -> Problem:
+            """Kept, since every point of a grid needs it."""
+            made = make(**values)
+            if not isinstance(made, Problem):
+                raise InputError(f"the maker of problem {name!r} must return a Problem, got {made!r:.80}.")
+            return made._replace(name=name)
+
+        untraced = tuple(each._replace(traced=False) if isinstance(each, Setting) else each for each in settings)
+        PROBLEMS[name] = Definition(name, summary or first_line(make), untraced, checked)
+        _not_made_yet.add(name)
+        return make
+
+    return register
 
 
 def build_problem(problem: str | Definition, settings: Mapping[str, Any]) -> Problem:
@@ -117,28 +171,41 @@ def _cached_data_set(name: str, folder: Path, **settings: Any) -> Problem:
     return _from_table(load(name), name, **settings)
 
 
-PROBLEMS: dict[str, Definition] = {
-    name: Definition(name, summary, SYNTHETIC, partial(synthetic, name))
-    for name, summary in {
+def _with_shared(found: Definition) -> Definition:
+    """The definition, once it is known whether arms share a context: making the problem tells."""
+    made = found.make(**read_settings(found.settings, {}, of=found.name))
+    known = found._replace(shared=made.shared)
+    _not_made_yet.discard(found.name)
+    PROBLEMS[found.name] = known
+    return known
+
+
+def _check(name: str, definition: Definition) -> None:
+    what = f"problem {name!r}"
+    check_settings(what, definition.settings, reserved=ARGUMENTS)
+    words = [each.name for each in definition.settings]
+    check_call(f"the maker of {what}", definition.make, f"({', '.join(words)})", keywords=words)
+
+
+def _built_in() -> dict[str, Definition]:
+    quadratics = {
         "h1": "10(xᵀa)², a quadratic along one direction",
         "h2": "xᵀAᵀAx, a quadratic in all directions",
         "h3": "cos(3xᵀa), a cosine along one direction",
-    }.items()
-}
-PROBLEMS |= {
-    each.name: Definition(
-        each.name,
-        f"{each.classes} classes, {each.features} features, Table 1",
-        LABELLED,
-        partial(_from_data_set, each.name),
-        shared=True,
-    )
-    for each in SETS.values()
-}
-PROBLEMS |= {alias: PROBLEMS[name]._replace(summary=f"the paper's name for {name}") for alias, name in ALIASES.items()}
-PROBLEMS |= {
-    name: Definition(
-        name, "bundled with scikit-learn, no download", LABELLED, partial(_from_data_set, name), shared=True
-    )
-    for name in BUNDLED
-}
+    }
+    found = {name: Definition(name, words, SYNTHETIC, partial(synthetic, name)) for name, words in quadratics.items()}
+    for each in SETS.values():
+        words = f"{each.classes} classes, {each.features} features, Table 1"
+        found[each.name] = Definition(each.name, words, LABELLED, partial(_from_data_set, each.name), shared=True)
+    found |= {alias: found[name]._replace(summary=f"the paper's name for {name}") for alias, name in ALIASES.items()}
+    for name in BUNDLED:
+        words = "bundled with scikit-learn, no download"
+        found[name] = Definition(name, words, LABELLED, partial(_from_data_set, name), shared=True)
+    return found
+
+
+PROBLEMS: Registry[Definition] = Registry("problem", Definition, _check, lambda definition: definition.make)
+for _name, _definition in _built_in().items():
+    PROBLEMS[_name] = _definition
+_not_made_yet: set[str] = set()
+"""Registered problems of which it is not known yet whether arms share a context."""

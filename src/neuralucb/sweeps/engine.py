@@ -12,6 +12,7 @@ from neuralucb.problems.datasets import data_folder
 from neuralucb.runtime.child import end_script_here
 from neuralucb.runtime.compile_cache import keep_compiled
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.extensions import add_modules
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.records import brief
 from neuralucb.runtime.threads import cores
@@ -103,6 +104,7 @@ def prepare(
     gpu = device != "cpu" and jax.default_backend() != "cpu"  # JAX may have started on a GPU before
     if device == "gpu" and not gpu:
         raise InputError("device must be cpu or auto here: JAX sees no GPU (is jax[cuda13] installed?).")
+    add_modules(sweep.imports)
     store = Store(folder)
     lanes = store.lanes_for(sweep, GPU_LANES if gpu else lanes_on_cpu(sweep))
     batches = make_batches(sweep, lanes=lanes, stand_ins=stand_ins)

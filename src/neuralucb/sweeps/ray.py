@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import jax
 from neuralucb.runtime.child import name_and_message
 from neuralucb.runtime.compile_cache import keep_compiled
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.extensions import add_modules, folders, imported
 from neuralucb.sweeps.batches import Batch, run_batch
 from neuralucb.sweeps.store import Store, as_table
 from neuralucb.sweeps.workers import Event, Listener
@@ -41,7 +43,8 @@ def run_on_cluster(batches: Sequence[Batch], store: Store, tell: Listener, *, ad
             raise InputError(f"--address {address} does not answer: {problem}.") from None
     needs: dict[str, Any] = {"num_gpus": 1} if gpu else {"num_cpus": 1}
     task = ray.remote(max_retries=RETRIES, **needs)(_work)
-    running = {task.remote(batch, gpu): batch for batch in batches}
+    named = imported(), folders()
+    running = {task.remote(batch, gpu, *named): batch for batch in batches}
     while running:
         (ended, *_), _ = ray.wait(list(running), num_returns=1)
         batch = running.pop(ended)
@@ -90,10 +93,12 @@ def _reason(problem: Any) -> str:
     return [line.strip() for line in words.splitlines() if line.strip()][-1]
 
 
-def _work(batch: Batch, gpu: bool) -> tuple[Any, float]:
-    """In a worker of the cluster: a batch as rows, and its mean final regret."""
+def _work(batch: Batch, gpu: bool, modules: Sequence[str], where: Sequence[str]) -> tuple[Any, float]:
+    """In a worker of the cluster: a batch as rows, and its mean final regret. The user's modules are imported first."""
     if not gpu:
         jax.config.update("jax_platforms", "cpu")
     keep_compiled()
+    sys.path += [folder for folder in where if folder not in sys.path]  # on another machine they may not exist
+    add_modules(modules)
     outcome = run_batch(batch)
     return as_table(batch, outcome), float(outcome.final_regret.mean())

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.extensions import check_modules
 from neuralucb.runtime.records import brief
 
 __all__ = ["Part", "Sweep"]
@@ -35,6 +37,16 @@ class Part:
     preset: str | None = None
     schedule: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what other processes could not be told."""
+        for name, values in (*self.grid.items(), *((name, [value]) for name, value in self.settings.items())):
+            for value in values:
+                if callable(value) or isinstance(value, tuple) or callable(getattr(value, "apply", None)):
+                    raise InputError(
+                        f"{name} must be plain data in a sweep, whose runs are made by other processes, got "
+                        f"{value!r:.60}; register it by name in a module, and name that module in import."
+                    )
+
     @property
     def runs(self) -> int:
         """Number of runs per seed."""
@@ -51,6 +63,7 @@ class Sweep:
         rounds: Rounds per run, T.
         seeds: The seeds of every setting; a seed is the same problem for every algorithm.
         parts: What to run.
+        imports: Modules that register algorithms, problems or networks of the parts; worker processes import them too.
 
     Example:
         >>> Sweep("mine", 300, (0, 1, 2), (Part("uniform", "h1"),)).runs
@@ -61,6 +74,11 @@ class Sweep:
     rounds: int
     seeds: tuple[int, ...]
     parts: tuple[Part, ...]
+    imports: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse names that no module can have."""
+        check_modules("imports", self.imports)
 
     @property
     def runs(self) -> int:
@@ -68,11 +86,13 @@ class Sweep:
         return len(self.seeds) * sum(part.runs for part in self.parts)
 
     def as_json(self) -> dict[str, Any]:
-        """The sweep as plain data, for a file."""
-        return asdict(self)
+        """The sweep as plain data, for a file; without imports as version 0.1 wrote it."""
+        record = asdict(self)
+        imports = record.pop("imports")
+        return {**record, "import": list(imports)} if imports else record
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Sweep":
         """The sweep that `as_json` was called on."""
         parts = tuple(Part(**part) for part in record["parts"])
-        return cls(record["name"], record["rounds"], tuple(record["seeds"]), parts)
+        return cls(record["name"], record["rounds"], tuple(record["seeds"]), parts, tuple(record.get("import", ())))

@@ -13,13 +13,14 @@ from neuralucb.algorithms import ALGORITHMS, find_algorithm
 from neuralucb.experiments.plans import find_bundle, read_point
 from neuralucb.problems import find_problem
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.extensions import add_modules
 from neuralucb.schedules import read_schedule
 from neuralucb.sweeps.paper import paper_grid
 from neuralucb.sweeps.spec import Part, Sweep
 
 __all__ = ["as_toml", "read_record", "read_sweep"]
 
-SWEEP_KEYS = {"name", "rounds", "seeds", "preset", "schedule", "runs"}
+SWEEP_KEYS = {"name", "rounds", "seeds", "preset", "schedule", "import", "runs"}
 RUNS_KEYS = {"algorithms", "problems", "grid", "settings", "preset", "schedule"}
 MOST_RUNS = 1_000_000
 """A sweep of more runs than this is taken for a typing error."""
@@ -75,6 +76,7 @@ def as_toml(sweep: Sweep) -> str:
     from_zero = sweep.seeds == tuple(range(len(sweep.seeds)))
     lines = [f"name = {_value(sweep.name)}", f"rounds = {sweep.rounds}"]
     lines.append(f"seeds = {len(sweep.seeds) if from_zero else _value(list(sweep.seeds))}")
+    lines += [f"import = {_value(list(sweep.imports))}"] * bool(sweep.imports)
     for part in sweep.parts:
         lines += ["", "[[runs]]", f"algorithms = {_value([part.algorithm])}", f"problems = {_value([part.problem])}"]
         for key in ("grid", "settings", "preset", "schedule"):
@@ -95,7 +97,7 @@ class _Reader:
         entries = record.get("runs")
         if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
             raise self._wrong("runs", None, "must be at least one [[runs]] table")
-        name, rounds = self._name(record), self._rounds(record)
+        name, rounds, imports = self._name(record), self._rounds(record), self._imports(record)
         parts: dict[tuple[str, str], Part] = {}
         entry_of: list[tuple[int, Part]] = []
         for index, entry in enumerate(entries):
@@ -105,7 +107,7 @@ class _Reader:
                     raise self._wrong("algorithms", index, twice)
                 entry_of.append((index, part))
                 parts[part.algorithm, part.problem] = part
-        sweep = Sweep(name, rounds, self._seeds(record), tuple(parts.values()))
+        sweep = Sweep(name, rounds, self._seeds(record), tuple(parts.values()), imports)
         if sweep.runs > MOST_RUNS:
             raise self._wrong("seeds", None, f"times grids makes {sweep.runs} runs; at most {MOST_RUNS}, take fewer")
         for index, part in entry_of:
@@ -133,6 +135,15 @@ class _Reader:
             raise self._wrong("name", None, f"{rule}, got {name!r}")
         return name
 
+    def _imports(self, record: Mapping[str, Any]) -> tuple[str, ...]:
+        """The modules to import, imported: the names that they register are read next."""
+        names = record.get("import", [])
+        try:
+            add_modules(names)
+        except InputError as problem:
+            raise self._wrong("import", None, f"is wrong: {problem}") from None
+        return tuple(names)
+
     def _rounds(self, record: Mapping[str, Any]) -> int:
         rounds = record.get("rounds", 10_000)
         if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
@@ -153,6 +164,7 @@ class _Reader:
 
     def _parts(self, record: Mapping[str, Any], entry: Mapping[str, Any], index: int) -> list[Part]:
         self._allow_only(RUNS_KEYS, entry, index)
+        ALGORITHMS.load()
         algorithms = self._names(entry, "algorithms", index, list(ALGORITHMS))
         problems = self._names(entry, "problems", index, None)
         for key, names, find in (("algorithms", algorithms, find_algorithm), ("problems", problems, find_problem)):
