@@ -29,9 +29,15 @@ BESIDE = {("evaluation", "logs"), ("online", "logs")}
 """Rooms of one layer that may know each other: an evaluation reads logs, and a bandit learns from one."""
 
 
-UPWARDS = {("experiments.results", "display.figures"), ("experiments.comparisons", "display.figures")}
-"""The one way up: a result or a comparison asks to be drawn, inside `plot`, when the user calls it. Nothing else of
-display is known below, and importing either module does not bring matplotlib."""
+UPWARDS = {
+    ("experiments.results", "display.figures"),
+    ("experiments.comparisons", "display.figures"),
+    ("sweeps.results", "display.sweep_report"),
+    ("sweeps.results", "display.sweep_progress"),
+    ("sweeps.results", "display.console"),
+}
+"""The one way up: what a user holds in hand asks to be shown when the user calls `plot`, `report` or `progress=True`.
+Nothing else of display is known below, and importing these modules brings neither matplotlib nor rich."""
 
 
 def layer(module):

@@ -9,17 +9,90 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _HOMES = {
-    "algorithms": ("Algorithm", "Task", "build"),
-    "experiments": ("Result", "Summary", "compare", "run", "run_grid"),
+    "algorithms": (
+        "Algorithm",
+        "Task",
+        "build",
+        "register_algorithm",
+        "register_network",
+    ),
+    "experiments": (
+        "Aggregate",
+        "Comparison",
+        "Difference",
+        "Estimate",
+        "Improvement",
+        "Rank",
+        "Result",
+        "Summary",
+        "Traces",
+        "compare",
+        "run",
+        "run_grid",
+    ),
     "history": ("History",),
-    "networks": ("Network",),
-    "online": ("Decision", "Explanation", "Health", "Lesson", "OnlineBandit"),
-    "policy": ("Choice", "Estimator", "Info", "Origin", "Policy", "Prediction", "Slot", "fingerprint"),
-    "problems": ("Definition", "Problem", "Round", "from_file", "labelled", "synthetic"),
-    "runtime.errors": ("InputError", "StorageError"),
-    "schedules": ("Phase", "Schedule", "read_schedule"),
+    "networks": (
+        "Network",
+        "from_functions",
+    ),
+    "online": (
+        "Decision",
+        "Explanation",
+        "Health",
+        "Lesson",
+        "OnlineBandit",
+    ),
+    "online.environments": (
+        "Played",
+        "as_environment",
+        "play_environment",
+    ),
+    "policy": (
+        "Choice",
+        "Estimator",
+        "Info",
+        "Origin",
+        "Policy",
+        "Prediction",
+        "Slot",
+        "fingerprint",
+    ),
+    "problems": (
+        "Definition",
+        "Problem",
+        "Round",
+        "from_file",
+        "from_function",
+        "labelled",
+        "register_problem",
+        "rewards",
+        "synthetic",
+    ),
+    "runtime.errors": (
+        "InputError",
+        "StorageError",
+    ),
+    "schedules": (
+        "Phase",
+        "Schedule",
+        "read_schedule",
+    ),
     "settings": ("Setting",),
-    "simulation": ("Outcome", "Trace", "simulate"),
+    "simulation": (
+        "Detail",
+        "Outcome",
+        "Trace",
+        "simulate",
+    ),
+    "sweeps": (
+        "Callback",
+        "FinishedRun",
+        "MLflow",
+        "SweepResult",
+        "TensorBoard",
+        "WandB",
+        "sweep",
+    ),
 }
 """Where each public name comes from. A new one is added here and, for type checkers, below; a test compares the two."""
 
@@ -38,22 +111,40 @@ if TYPE_CHECKING:
         sweeps as sweeps,
         theory as theory,
     )
-    from neuralucb.algorithms import Algorithm as Algorithm, Task as Task, build as build
+    from neuralucb.algorithms import (
+        Algorithm as Algorithm,
+        Task as Task,
+        build as build,
+        register_algorithm as register_algorithm,
+        register_network as register_network,
+    )
     from neuralucb.experiments import (
+        Aggregate as Aggregate,
+        Comparison as Comparison,
+        Difference as Difference,
+        Estimate as Estimate,
+        Improvement as Improvement,
+        Rank as Rank,
         Result as Result,
         Summary as Summary,
+        Traces as Traces,
         compare as compare,
         run as run,
         run_grid as run_grid,
     )
     from neuralucb.history import History as History
-    from neuralucb.networks import Network as Network
+    from neuralucb.networks import Network as Network, from_functions as from_functions
     from neuralucb.online import (
         Decision as Decision,
         Explanation as Explanation,
         Health as Health,
         Lesson as Lesson,
         OnlineBandit as OnlineBandit,
+    )
+    from neuralucb.online.environments import (
+        Played as Played,
+        as_environment as as_environment,
+        play_environment as play_environment,
     )
     from neuralucb.policy import (
         Choice as Choice,
@@ -70,13 +161,25 @@ if TYPE_CHECKING:
         Problem as Problem,
         Round as Round,
         from_file as from_file,
+        from_function as from_function,
         labelled as labelled,
+        register_problem as register_problem,
+        rewards as rewards,
         synthetic as synthetic,
     )
     from neuralucb.runtime.errors import InputError as InputError, StorageError as StorageError
     from neuralucb.schedules import Phase as Phase, Schedule as Schedule, read_schedule as read_schedule
     from neuralucb.settings import Setting as Setting
-    from neuralucb.simulation import Outcome as Outcome, Trace as Trace, simulate as simulate
+    from neuralucb.simulation import Detail as Detail, Outcome as Outcome, Trace as Trace, simulate as simulate
+    from neuralucb.sweeps import (
+        Callback as Callback,
+        FinishedRun as FinishedRun,
+        MLflow as MLflow,
+        SweepResult as SweepResult,
+        TensorBoard as TensorBoard,
+        WandB as WandB,
+        sweep as sweep,
+    )
 else:  # a checker that saw __getattr__ would take any name for a public one
     _HOME = {name: home for home, names in _HOMES.items() for name in names}
     __all__ = sorted(_HOME)
