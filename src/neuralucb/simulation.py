@@ -11,12 +11,12 @@ from jax import lax, random
 from neuralucb.designs import has_drifted
 from neuralucb.history import History, append, empty
 from neuralucb.policy import Belief, Policy
-from neuralucb.problems.problem import Problem, Round
+from neuralucb.problems.problem import Problem, Round, check_problem
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
 from neuralucb.schedules import Schedule, learning_rounds, remembered
 
-__all__ = ["Outcome", "Simulation", "State", "Trace", "draw_rounds", "prepare", "simulate"]
+__all__ = ["Outcome", "Simulation", "State", "Trace", "draw_round", "draw_rounds", "draw_world", "prepare", "simulate"]
 
 
 class Trace(NamedTuple):
@@ -76,7 +76,7 @@ def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, s
         The trace of the run, and the final belief.
 
     Raises:
-        InputError: If rounds is below 1.
+        InputError: If rounds is below 1, or the problem does not give the arms that it promises.
 
     Example:
         >>> import jax, neuralucb
@@ -86,6 +86,8 @@ def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, s
         >>> trace.regret.shape
         (20,)
     """
+
+    check_problem(problem)
 
     def run(key: jax.Array) -> Outcome:
         parts = prepare(policy, problem, rounds=rounds, schedule=schedule)
@@ -99,13 +101,19 @@ def simulate(key: jax.Array, policy: Policy, problem: Problem, *, rounds: int, s
 def draw_rounds(key: jax.Array, problem: Problem, *, rounds: int) -> Round:
     """All rounds that a run with this key meets, with a leading axis of rounds: contexts, expected rewards, noise."""
     _check_rounds(rounds)
-    keys, data = _Keys(*random.split(key, 5)), jax.device_put(problem.data)
-    world = problem.init(keys.world, data)
+    data = jax.device_put(problem.data)
+    world = draw_world(key, problem, data)
+    return jax.vmap(lambda t: draw_round(key, problem, data, world, t))(jnp.arange(rounds, dtype=jnp.int32))
 
-    def draw(t: jax.Array) -> Round:
-        return problem.draw(random.fold_in(keys.rounds, t), data, world, t)
 
-    return jax.vmap(draw)(jnp.arange(rounds, dtype=jnp.int32))
+def draw_world(key: jax.Array, problem: Problem, data: Any) -> Any:
+    """The world that a run with this key meets."""
+    return problem.init(_Keys(*random.split(key, 5)).world, data)
+
+
+def draw_round(key: jax.Array, problem: Problem, data: Any, world: Any, t: jax.Array) -> Round:
+    """Round t (from 0) that a run with this key meets in its world."""
+    return problem.draw(random.fold_in(_Keys(*random.split(key, 5)).rounds, t), data, world, t)
 
 
 def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule) -> Simulation:
@@ -136,6 +144,7 @@ def prepare(policy: Policy, problem: Problem, *, rounds: int, schedule: Schedule
         row = jnp.minimum(segment.first_row + t - segment.start, segment.last_row)
         history = append(History(state.contexts, state.rewards, row, t), context, reward)
         regret = jnp.maximum(now.expected.max() - now.expected[choice.arm], 0)  # compiled apart they may round apart
+        regret = regret if problem.unit == 1 else jnp.float32(problem.unit) * regret
         trace = state.trace._replace(
             arm=state.trace.arm.at[t].set(choice.arm), regret=state.trace.regret.at[t].set(regret)
         )

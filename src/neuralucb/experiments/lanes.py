@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from neuralucb.algorithms import Algorithm, Task
-from neuralucb.problems import Problem, reveal
+from neuralucb.problems import Problem, check_problem, reveal
 from neuralucb.runtime.memory import available_bytes, require_memory
 from neuralucb.runtime.progress import Progress
 from neuralucb.runtime.threads import cores
@@ -141,6 +141,7 @@ def compile_program(
     def advance(data: Any, seed: jax.Array, numbers: Mapping[str, Any], state: State, first: Any, last: Any) -> State:
         return simulation(numbers).advance(jax.random.key(seed), data, state, first, last)
 
+    check_problem(problem)
     with jax.enable_x64(True):
         data = jax.device_put(problem.data)
         lane_bytes = _lane_bytes(begin, data, lanes)
@@ -152,7 +153,17 @@ def compile_program(
         )
         while True:
             compiled = _compile_group(begin, advance, data, lanes, grouping.size)
-            if grouping.size == 1 or _call_bytes(compiled[1]) * grouping.workers <= available_bytes():
+            needed, free = _call_bytes(compiled[1]), available_bytes()
+            if needed * grouping.workers <= free:
+                break
+            if grouping.size == 1:
+                grouping = grouping._replace(workers=max(1, free // needed))
+                require_memory(
+                    needed,
+                    what=f"one lane of {algorithm.name} on {problem.name}, with {problem.arms} arms of {problem.dim} "
+                    "numbers,",
+                    cure="take fewer arms or rounds, a smaller network, or design='diagonal' if the algorithm has it",
+                )
                 break
             grouping = grouping._replace(size=-(-grouping.size // 2))  # by what the compiler needs, not by a guess
         ends = simulation({name: values[0] for name, values in lanes.numbers.items()}).ends
