@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neuralucb.cli.options import Out, RunOptions, Seeds, named_problem, prepare_folder, read_set, with_run_options
+from neuralucb.cli.options import (
+    Out,
+    RunOptions,
+    Seeds,
+    named_problem,
+    prepare_folder,
+    read_set,
+    refuse_logged,
+    with_run_options,
+)
 from neuralucb.display.console import err, out
 from neuralucb.runtime.errors import InputError
 
@@ -92,8 +101,9 @@ def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this alg
 def _plan(algorithms: Sequence[str], options: RunOptions) -> "Plan":
     from neuralucb import experiments
 
+    refuse_logged(options)
     return experiments.plan(
-        named_problem(options.problem, options.data, options.label),
+        named_problem(options.problem, options.data, options.label, options.rewards),
         algorithms,
         read_set(options.settings, options.repeat),
         rounds=options.rounds,
