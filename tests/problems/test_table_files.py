@@ -1,4 +1,4 @@
-"""Files of labelled rows: what is read, and what is refused with a reason."""
+"""Files as tables: what is read, what is taken out of it, and what is refused with a reason."""
 
 from contextlib import suppress
 from zipfile import ZipFile
@@ -206,3 +206,42 @@ def test_damaged_parquet_says_so(tmp_path):
         (tmp_path / "bad.parquet").write_bytes(good[:place] + bytes([good[place] ^ 255]) + good[place + 1 :])
         with suppress(InputError):  # a byte that no one reads may pass; nothing else may be raised
             read_labelled(tmp_path / "bad.parquet", "kind").rows()
+
+
+def test_an_archive_takes_a_label_of_any_name(tmp_path):
+    np.savez(tmp_path / "a.npz", X=X, y=Y, kind=np.array(["no", "yes"])[Y], short=Y[:-1])
+    assert labels_of(read_labelled(tmp_path / "a.npz", "kind"))[0] in ("no", "yes")
+    assert_array_equal(labels_of(read_labelled(tmp_path / "a.npz", None)), Y)
+    with pytest.raises(InputError, match="a.npz must have the keys X and sort, got X, y, kind, short"):
+        read_labelled(tmp_path / "a.npz", "sort")
+    with pytest.raises(
+        InputError, match=r"short in .*a.npz must have one label for each of the 40 rows, got shape \(39,\)"
+    ):
+        read_labelled(tmp_path / "a.npz", "short")
+
+
+def test_several_columns_are_taken_out_and_numbers_are_checked(tmp_path):
+    (tmp_path / "a.csv").write_text("size,mail,call,kind\n1,10,-3.5,x\n2,20,1e3,y\n")
+    table = read_table(tmp_path / "a.csv", {"rewards": ["mail", "call"]})
+    assert table.names == ["size", "kind"]
+    assert {name: column.tolist() for name, column in table.taken.items()} == {"mail": [10, 20], "call": [-3.5, 1000]}
+    assert table.features("none").names == ("size", "kind=x", "kind=y")
+    for names, message in (
+        (["mail", "mail"], "rewards must name a column that nothing else names, got 'mail' twice"),
+        (["mail", "post"], "rewards must name a column of a.csv, got 'post'; it has: size, mail, call, kind"),
+        (["mail", "kind"], "rewards kind of a.csv must be numbers, got 'x'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_table(tmp_path / "a.csv", {"rewards": names})
+
+
+def test_times_in_parquet_are_refused(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.table({"at": pyarrow.array([3, 4], pyarrow.time32("s")), "kind": ["x", "y"]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(
+        InputError, match=r"column at of a.parquet must be numbers or words, got dates or times .*drop=at"
+    ):
+        read_labelled(tmp_path / "a.parquet", "kind").rows()

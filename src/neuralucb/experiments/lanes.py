@@ -29,6 +29,10 @@ CACHE_BYTES = 8 * 2**20
 """
 
 
+ROUND_BYTES = 12
+"""Of a round's arm, regret and reward; its context comes on top."""
+
+
 CALL_SECONDS = 0.3
 """How long a compiled call should last: short enough for a smooth progress bar and a prompt Ctrl-C."""
 
@@ -142,6 +146,11 @@ def compile_program(
         return simulation(numbers).advance(jax.random.key(seed), data, state, first, last)
 
     check_problem(problem)
+    require_memory(  # the least it can be, known before anything as long as the rounds is made
+        rounds * (ROUND_BYTES + 4 * problem.dim),
+        what=f"the history of {rounds} rounds of {problem.name}",
+        cure="take fewer rounds",
+    )
     with jax.enable_x64(True):
         data = jax.device_put(problem.data)
         lane_bytes = _lane_bytes(begin, data, lanes)

@@ -148,10 +148,11 @@ def _environment_class(gymnasium: Any, problem: Problem, rounds: int) -> Any:
                 raise gymnasium.error.ResetNeeded("the episode is over, or has not begun; call reset first.")
             if not self.action_space.contains(action):
                 raise InputError(f"action must be a whole number from 0 to {problem.arms - 1}, got {action!r}.")
-            expected = np.float32(problem.unit) * np.asarray(self.now.expected, np.float32)
-            reward = float(expected[action] + np.float32(problem.unit) * np.float32(self.now.noise))
+            unit, expected = np.float32(problem.unit), np.asarray(self.now.expected, np.float32)
+            reward = float(unit * (expected[action] + np.float32(self.now.noise)))
+            regret = float(unit * (expected.max() - expected[action]))
             self.t += 1
-            info = {"expected": expected, "regret": float(expected.max() - expected[action])}
+            info = {"expected": unit * expected, "regret": regret}
             return self.observe(), reward, False, self.t == rounds, info
 
         def observe(self) -> np.ndarray:

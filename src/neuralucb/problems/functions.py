@@ -57,7 +57,8 @@ def from_function(
 
     def reward(x: jax.Array, arm: jax.Array, t: jax.Array) -> jax.Array:
         given = (x, arm, t) if shared else (x, t)
-        return jnp.asarray(h(*given[:takes])).astype(jnp.float32)
+        with jax.numpy_dtype_promotion("standard"):  # t and arm are whole numbers, which h may mix with its context
+            return jnp.asarray(h(*given[:takes])).astype(jnp.float32)
 
     def draw(key: jax.Array, data: Any, world: Any, t: jax.Array) -> Round:
         key_contexts, key_noise = random.split(key)
