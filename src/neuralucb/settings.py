@@ -9,6 +9,7 @@ from neuralucb.runtime.records import brief
 
 __all__ = [
     "Setting",
+    "check_deviation",
     "check_integer",
     "check_settings",
     "choice",
@@ -180,3 +181,11 @@ def check_integer(name: str, value: Any, least: int) -> int:
         return read_integer(value, least, f"a whole number of at least {least}")
     except ValueError as problem:
         raise InputError(f"{name} {problem}, got {value!r}.") from None
+
+
+def check_deviation(name: str, value: Any) -> float:
+    """An argument that is a standard deviation: a finite number, at least 0."""
+    wrong = isinstance(value, bool | str) or not hasattr(value, "__float__")
+    if wrong or not 0 <= float(value) <= LARGEST:
+        raise InputError(f"{name} must be a standard deviation, at least 0 and finite, got {value!r}.")
+    return float(value)

@@ -11,13 +11,24 @@ from jax import lax, random
 from neuralucb.designs import has_drifted
 from neuralucb.history import History, append, empty
 from neuralucb.policy import Belief, Policy
-from neuralucb.problems.problem import Problem, Round
+from neuralucb.problems.problem import Problem, Round, check_problem
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
 from neuralucb.runtime.records import brief
 from neuralucb.schedules import Schedule, learning_rounds, read_schedule, remembered
 
-__all__ = ["Detail", "Outcome", "Simulation", "State", "Trace", "draw_rounds", "prepare", "simulate"]
+__all__ = [
+    "Detail",
+    "Outcome",
+    "Simulation",
+    "State",
+    "Trace",
+    "draw_round",
+    "draw_rounds",
+    "draw_world",
+    "prepare",
+    "simulate",
+]
 
 
 class Detail(NamedTuple):
@@ -103,7 +114,8 @@ def simulate(
         The trace of the run, and the final belief.
 
     Raises:
-        InputError: If rounds is below 1, or the schedule cannot be read.
+        InputError: If rounds is below 1, the schedule cannot be read, or the problem does not give the arms that it
+            promises.
 
     Example:
         >>> import jax, neuralucb
@@ -112,6 +124,8 @@ def simulate(
         >>> trace.regret.shape
         (20,)
     """
+
+    check_problem(problem)
 
     def run(key: jax.Array) -> Outcome:
         parts = prepare(policy, problem, rounds=rounds, schedule=schedule, detailed=detailed)
@@ -125,13 +139,19 @@ def simulate(
 def draw_rounds(key: jax.Array, problem: Problem, *, rounds: int) -> Round:
     """All rounds that a run with this key meets, with a leading axis of rounds: contexts, expected rewards, noise."""
     _check_rounds(rounds)
-    keys, data = _Keys(*random.split(key, 5)), jax.device_put(problem.data)
-    world = problem.init(keys.world, data)
+    data = jax.device_put(problem.data)
+    world = draw_world(key, problem, data)
+    return jax.vmap(lambda t: draw_round(key, problem, data, world, t))(jnp.arange(rounds, dtype=jnp.int32))
 
-    def draw(t: jax.Array) -> Round:
-        return problem.draw(random.fold_in(keys.rounds, t), data, world, t)
 
-    return jax.vmap(draw)(jnp.arange(rounds, dtype=jnp.int32))
+def draw_world(key: jax.Array, problem: Problem, data: Any) -> Any:
+    """The world that a run with this key meets."""
+    return problem.init(_Keys(*random.split(key, 5)).world, data)
+
+
+def draw_round(key: jax.Array, problem: Problem, data: Any, world: Any, t: jax.Array) -> Round:
+    """Round t (from 0) that a run with this key meets in its world."""
+    return problem.draw(random.fold_in(_Keys(*random.split(key, 5)).rounds, t), data, world, t)
 
 
 def prepare(
@@ -166,12 +186,13 @@ def prepare(
         row = jnp.minimum(segment.first_row + t - segment.start, segment.last_row)
         history = append(History(state.contexts, state.rewards, row, t), context, reward)
         regret = jnp.maximum(now.expected.max() - now.expected[choice.arm], 0)  # compiled apart they may round apart
+        regret = regret if problem.unit == 1 else jnp.float32(problem.unit) * regret
         trace = state.trace._replace(  # expected rewards of a user's problem may be float64
             arm=state.trace.arm.at[t].set(choice.arm),
             regret=state.trace.regret.at[t].set(regret.astype(jnp.float32)),
         )
         if trace.detail is not None:
-            rewards = trace.detail.reward.at[t].set(reward.astype(jnp.float32))
+            rewards = trace.detail.reward.at[t].set(jnp.float32(problem.unit) * reward.astype(jnp.float32))
             propensities = trace.detail.propensity.at[t].set(choice.propensity[choice.arm].astype(jnp.float32))
             trace = trace._replace(detail=trace.detail._replace(reward=rewards, propensity=propensities))
         trace = _mark(trace, ~jnp.isfinite(choice.score).all(), t + 1)

@@ -113,6 +113,6 @@ def test_the_papers_sets_have_the_counts_of_table_1(name):
     if not (data_folder() / f"{name}.npz").exists():
         pytest.skip(f"{name} is not in {data_folder()}")
     table = load(name)
-    rows, labels = table.rows(), table.labels
+    rows, labels = table.rows(), table.taken["y"]
     assert rows.shape == (SETS[name].rows, SETS[name].features)
     assert len(np.unique(labels)) == SETS[name].classes

@@ -14,7 +14,7 @@ from tests.problems.rows import X, Y
 
 
 def test_a_round_is_a_row_its_arms_and_its_label():
-    problem = labelled(X, np.array(["no", "yes"])[Y], scaling="none")
+    problem = labelled(X, np.array(["no", "yes"])[Y], input_scaling="none")
     world = problem.init(jax.random.key(0), problem.data)
     assert_array_equal(np.sort(world), np.arange(40))
     for t in range(40):
@@ -45,7 +45,8 @@ def test_scaling_does_what_its_name_says():
         (np.where(np.arange(120).reshape(40, 3) == 7, np.nan, X), Y, "X must be finite, got nan in row 2, column 1"),
         (X, np.zeros(40), "at least 2 classes"),
         (X, Y[:-1], "one label for each of the 40 rows"),
-        (X[0], Y, "table of at least 2 rows"),
+        (X[0], Y, "table of rows and columns, got shape"),
+        (X[:1], Y[:1], "table of at least 2 rows"),
         (X.astype(complex), Y, "column 0 of X must be numbers or words, got complex128"),
         (
             np.where(np.arange(120).reshape(40, 3) == 7, "?", X.astype(str)),
@@ -114,8 +115,8 @@ def test_smooth_rows_are_blurred_images_of_half_the_size(side):
 
 
 def test_smooth_needs_square_images():
-    with pytest.raises(InputError, match="scaling smooth needs rows that are square images, got 3 columns; use unit"):
-        labelled(X, Y, scaling="smooth")
+    with pytest.raises(InputError, match="input_scaling smooth needs .* square images, got 3 columns; use unit"):
+        labelled(X, Y, input_scaling="smooth")
     assert run("lin-ucb", "digits", rounds=20, seeds=1, input_scaling="smooth").rounds == 20
 
 
@@ -123,7 +124,7 @@ def test_rows_that_are_all_alike_are_told_so():
     with pytest.raises(InputError, match="every column is constant"):
         labelled(np.full((4, 2), 5.0), [0, 1, 0, 1])
     labelled(np.full((4, 2), 5.0), [0, 1, 0, 1], intercept=True)
-    labelled(np.full((4, 2), 5.0), [0, 1, 0, 1], scaling="unit")
+    labelled(np.full((4, 2), 5.0), [0, 1, 0, 1], input_scaling="unit")
 
 
 def test_numbers_too_small_to_scale_are_refused_without_a_warning():

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from neuralucb import InputError, run
-from neuralucb.problems import build_problem, find_problem, from_file, labelled, synthetic
+from neuralucb.problems import build_problem, find_problem, from_file, labelled, rewards, synthetic
 from neuralucb.problems.datasets import BUNDLED, SETS
 from tests.problems.rows import X, Y
 
@@ -66,3 +66,26 @@ def test_every_data_set_has_shared_contexts():
 
 def test_statlog_is_shuttle():
     assert find_problem("statlog").make == find_problem("shuttle").make
+
+
+def test_a_file_with_a_reward_per_arm_is_a_table_of_rewards(tmp_path):
+    R = 100 * np.random.default_rng(1).normal(size=(40, 2))
+    own = np.random.default_rng(2).normal(size=(40, 2, 3))
+    np.savez(tmp_path / "shared.npz", X=X, R=R, a=R[:, 0], b=R[:, 1])
+    np.savez(tmp_path / "own.npz", X=own, R=R)
+    lines = ["x,y,z,a,b", *(",".join(map(str, [*row, *paid])) for row, paid in zip(X, R, strict=True))]
+    (tmp_path / "shared.csv").write_text("\n".join(lines))
+    wanted = run("lin-ucb", rewards(X, R), seeds=2).regret
+    for name, columns in (("shared.npz", "R"), ("shared.npz", ["a", "b"]), ("shared.csv", ["a", "b"])):
+        assert_array_equal(run("lin-ucb", from_file(tmp_path / name, rewards=columns), seeds=2).regret, wanted)
+    per_arm = from_file(tmp_path / "own.npz", rewards="R")
+    assert not per_arm.shared
+    assert_array_equal(run("lin-ucb", per_arm, seeds=2).regret, run("lin-ucb", rewards(own, R), seeds=2).regret)
+    noisy = from_file(tmp_path / "own.npz", rewards="R").make(
+        input_scaling="none", intercept=False, drop="1", repeat=True, reward_scaling="none", noise=2.0
+    )
+    assert (noisy.dim, noisy.limit, noisy.unit) == (2, None, 1)
+    with pytest.raises(InputError, match="label must not be given with rewards, got 'y'"):
+        from_file(tmp_path / "shared.csv", "y", rewards=["a", "b"])
+    with pytest.raises(InputError, match=r"R in .*own.npz must have one label for each of the 40 rows"):
+        from_file(tmp_path / "own.npz", "R")

@@ -95,9 +95,9 @@ def test_progress_goes_on_to_the_end(monkeypatch):
 def test_repeated_rows_make_lambda_0_zero_and_leave_the_rest():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(8, 3)), np.arange(8) % 2
-    twice = labelled(np.concatenate([X, X]), np.concatenate([y, y]), scaling="unit")
+    twice = labelled(np.concatenate([X, X]), np.concatenate([y, y]), input_scaling="unit")
     report = theory.analyse(planned(twice, rounds=16, depth=2, regularization=1.0))
-    once = theory.analyse(planned(labelled(X, y, scaling="unit"), rounds=8, depth=2, regularization=1.0))
+    once = theory.analyse(planned(labelled(X, y, input_scaling="unit"), rounds=8, depth=2, regularization=1.0))
     assert report.lambda_0 == 0
     assert report.repeated == 16
     assert any("S is computed from the first of each" in note for note in report.notes)
@@ -109,7 +109,7 @@ def test_repeated_rows_make_lambda_0_zero_and_leave_the_rest():
 
 def test_rewards_that_contradict_each_other_have_no_norm():
     X = np.repeat(np.random.default_rng(0).normal(size=(4, 3)), 2, axis=0)
-    report = theory.analyse(planned(labelled(X, np.arange(8) % 2, scaling="unit"), rounds=8, depth=2))
+    report = theory.analyse(planned(labelled(X, np.arange(8) % 2, input_scaling="unit"), rounds=8, depth=2))
     assert report.norm is None
     assert report.bound is None
     assert any("S is infinite" in note for note in report.notes)
@@ -117,7 +117,7 @@ def test_rewards_that_contradict_each_other_have_no_norm():
 
 def test_a_row_of_zeros_is_noticed():
     X = np.eye(6)[:, :4]
-    report = theory.analyse(planned(labelled(X, np.arange(6) % 2, scaling="none"), rounds=6, depth=2))
+    report = theory.analyse(planned(labelled(X, np.arange(6) % 2, input_scaling="none"), rounds=6, depth=2))
     assert report.lambda_0 == 0
     assert report.norm is None
 
@@ -127,7 +127,7 @@ def test_report_of_a_singular_kernel_has_no_norm_and_no_bound(seed):
     x = sphere(4 + seed % 2, 3, seed)
     y = np.random.default_rng(seed).integers(0, 2, 2 * len(x))
     y[:2] = [0, 1]
-    problem = labelled(np.concatenate([x, -x]), y, scaling="none")
+    problem = labelled(np.concatenate([x, -x]), y, input_scaling="none")
     report = theory.analyse(planned(problem, rounds=len(y), depth=2, regularization=1.0))
     assert (report.lambda_0, report.repeated) == (0, 0)
     assert (report.norm, report.steps, report.bound, report.expected_bound) == (None,) * 4
@@ -138,7 +138,7 @@ def test_report_of_a_singular_kernel_has_no_norm_and_no_bound(seed):
 def test_report_of_a_kernel_that_stays_singular_without_its_repeats_has_no_norm():
     for seed in range(4):
         x, y = sphere(5, 3, seed), np.arange(10) % 2
-        problem = labelled(np.concatenate([x, -x, x]), np.concatenate([y, y[:5]]), scaling="none")
+        problem = labelled(np.concatenate([x, -x, x]), np.concatenate([y, y[:5]]), input_scaling="none")
         report = theory.analyse(planned(problem, rounds=15, depth=2, regularization=1.0))
         assert report.repeated == 10
         assert (report.norm, report.bound) == (None, None)
@@ -148,7 +148,7 @@ def test_report_of_a_kernel_that_stays_singular_without_its_repeats_has_no_norm(
 def test_report_survives_a_regularization_below_rounding():
     x, y = np.repeat(sphere(8, 3), 2, axis=0), np.repeat(np.arange(8) % 2, 2)
     tiny = {"rounds": 16, "depth": 2, "regularization": 1e-17}
-    report = theory.analyse(planned(labelled(x, y, scaling="none"), **tiny))
+    report = theory.analyse(planned(labelled(x, y, input_scaling="none"), **tiny))
     assert math.isnan(report.effective_dimension)
     assert (report.bound, finite_or_none(report.effective_dimension)) == (None, None)
     assert report.norm > 0
@@ -189,7 +189,7 @@ def test_the_noise_of_the_problem_is_in_the_bound(given):
 
 
 def test_rows_without_noise_leave_the_noise_bound_as_it_is():
-    problem = labelled(sphere(8, 3), np.arange(8) % 2, scaling="none")
+    problem = labelled(sphere(8, 3), np.arange(8) % 2, input_scaling="none")
     assert not any("ν is" in note for note in theory.analyse(planned(problem, rounds=8, depth=2)).notes)
 
 

@@ -94,7 +94,8 @@ def _count() -> list[list[str]]:
         if data_path(name).exists():
             try:
                 table = load(name)
-                counted = [str(len(table.names)), str(len(np.unique(table.labels))), str(len(table.labels))]
+                labels = table.taken["y"]
+                counted = [str(len(table.names)), str(len(np.unique(labels))), str(len(labels))]
             except InputError as problem:  # the other files can still be counted
                 err.print(str(problem), style="red", soft_wrap=True)
                 counted = ["damaged", "", ""]

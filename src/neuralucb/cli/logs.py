@@ -29,15 +29,48 @@ Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of networks 
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out what cannot be used, and count it.")]
 
 
+Reward = Annotated[
+    str | None, typer.Option(help="Read a table instead of a log, one decision per row; this column is the reward.")
+]
+
+
+Arm = Annotated[str | None, typer.Option(help="With --reward: the column of the arms that were shown.")]
+
+
+Propensity = Annotated[
+    str | None,
+    typer.Option(help="With --reward: the column with the probability of the arm shown. Default: all arms alike."),
+]
+
+
+Drop = Annotated[str, typer.Option(metavar="A+B+…", help="With --reward: columns to leave out of the context.")]
+
+
+InputScaling = Annotated[
+    str, typer.Option(help="With --reward: how contexts are scaled: standard, unit, smooth or none; docs/data.md.")
+]
+
+
 @logs_app.command("convert")
 def convert_log(
     source: Source,
     target: Annotated[Path, typer.Argument(help="The file to write; its extension tells the format.")],
     skip_bad: SkipBad = False,
+    reward: Reward = None,
+    arm: Arm = None,
+    propensity: Propensity = None,
+    drop: Drop = "none",
+    input_scaling: InputScaling = "none",
 ) -> None:
-    """Convert a log to another format; memory does not grow with the log, except for .npz."""
-    from neuralucb.logs import Skipped, convert
+    """Convert a log, or with --reward and --arm a table, to another format; only tables and .npz need be in memory."""
+    from neuralucb.logs import Skipped, convert, write_log
 
+    if _is_table(reward, arm, propensity, drop, skip_bad):
+        table = _open_table(source, reward, arm, propensity, drop, input_scaling)
+        if source.resolve() == target.resolve():
+            raise InputError(f"{source} cannot be converted to itself; name another file.")
+        out.print(f"{write_log(target, table.chunks())} decisions written to {target}", soft_wrap=True)
+        return
     skipped = Skipped() if skip_bad else None
     try:
         count = convert(source, target, skipped)
@@ -84,6 +117,11 @@ def evaluate(
     schedule: Annotated[str, typer.Option(help="When to learn in replay.")] = "10:100,100:1000,1000:10000,10000",
     seed: Seed = 0,
     skip_bad: SkipBad = False,
+    reward: Reward = None,
+    arm: Arm = None,
+    propensity: Propensity = None,
+    drop: Drop = "none",
+    input_scaling: InputScaling = "standard",
     folder: Out = None,
     formats: Formats = None,
     as_json: AsJson = False,
@@ -103,7 +141,8 @@ def evaluate(
     drawn = read_formats(formats)
     where = Path("out") if folder is None and not as_json else folder
     skipped = Skipped() if skip_bad else None
-    given = _open_counted(log, skipped)
+    is_table = _is_table(reward, arm, propensity, drop, skip_bad)
+    given = _open_table(log, reward, arm, propensity, drop, input_scaling) if is_table else _open_counted(log, skipped)
     if where is not None:
         prepare_folder(where)
     keep_compiled()
@@ -186,6 +225,29 @@ def _open_counted(path: Path, skipped: "Skipped | None") -> "Log":
 
     log = open_log(path, skipped)
     return log if skipped is None else log._replace(decisions=sum(len(chunk.line) for chunk in log.chunks()))
+
+
+def _is_table(reward: str | None, arm: str | None, propensity: str | None, drop: str, skip_bad: bool) -> bool:
+    """Whether the source is a table, not a log; options that go with the other are refused."""
+    if (reward is None) != (arm is None):
+        raise InputError(
+            f"--reward and --arm go together: columns of a table, got {reward!r} and {arm!r}; a log needs neither."
+        )
+    if reward is None and (propensity is not None or drop != "none"):
+        raise InputError("--propensity and --drop go with --reward and --arm, which say that the file is a table.")
+    if reward is not None and skip_bad:
+        raise InputError("--skip-bad goes with a log; of a table (--reward, --arm) fix or drop the row yourself.")
+    return reward is not None
+
+
+def _open_table(
+    path: Path, reward: str | None, arm: str | None, propensity: str | None, drop: str, input_scaling: str
+) -> "Log":
+    from neuralucb.logs import open_table
+
+    return open_table(
+        path, reward=str(reward), arm=str(arm), propensity=propensity, drop=drop, input_scaling=input_scaling
+    )
 
 
 def _settings_of(policies: Sequence[str], given: dict[str, str]) -> dict[str, dict[str, Any]]:

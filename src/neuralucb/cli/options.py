@@ -23,6 +23,7 @@ __all__ = [
     "PresetName",
     "ProblemName",
     "Repeat",
+    "Rewards",
     "RunOptions",
     "Seeds",
     "Set",
@@ -31,6 +32,8 @@ __all__ = [
     "prepare_folder",
     "read_formats",
     "read_set",
+    "refuse_logged",
+    "split_names",
     "with_run_options",
 ]
 
@@ -57,7 +60,17 @@ When = Annotated[str | None, typer.Option(help="When to learn: 50, or 10:500,50:
 DataFile = Annotated[Path | None, typer.Option("--data", help="Your data: a .npz, .csv or .parquet file.")]
 
 
-Label = Annotated[str | None, typer.Option(help="With --data: the column of labels.")]
+Label = Annotated[str | None, typer.Option(help="With --data: the column of labels; of a .npz by default y.")]
+
+
+Rewards = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,…", help="With --data, instead of --label: the columns with the reward of each arm."),
+]
+
+
+Logged = Annotated[str | None, typer.Option(hidden=True)]
+"""Options of `evaluate` that people try here; the error tells them where."""
 
 
 Repeat = Annotated[bool, typer.Option("--repeat", help="With data: start over after the last row.")]
@@ -90,6 +103,9 @@ class RunOptions:
     schedule: When = None
     data: DataFile = None
     label: Label = None
+    rewards: Rewards = None
+    reward: Logged = None
+    arm: Logged = None
     repeat: Repeat = False
     folder: Out = None
     formats: Formats = None
@@ -115,17 +131,42 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_flags
 
 
-def named_problem(problem: str | None, data: Path | None, label: str | None) -> "Definition":
+def named_problem(
+    problem: str | None, data: Path | None, label: str | None, rewards: str | None = None
+) -> "Definition":
     """The problem of that name, or the user's file."""
     from neuralucb.problems import find_problem, from_file
 
     if (problem is None) == (data is None):
         raise InputError("name a problem, or give a file with --data; not both.")
-    if data is None:
-        if label is not None:
-            raise InputError(f"--label goes with --data, got {label!r}; {problem} comes with its labels or needs none.")
-        return find_problem(str(problem))
-    return from_file(data, label)
+    if data is not None:
+        return from_file(data, label, rewards=None if rewards is None else split_names("--rewards", rewards))
+    for option, given in (("--label", label), ("--rewards", rewards)):
+        if given is not None:
+            raise InputError(
+                f"{option} goes with --data, got {given!r}; {problem} comes with its labels or needs none."
+            )
+    return find_problem(str(problem))
+
+
+def refuse_logged(options: RunOptions) -> None:
+    """Point those who have logged decisions to `evaluate`: with one reward per row, regret is not known."""
+    if options.reward is None and options.arm is None:
+        return
+    file, reward, arm = options.data or "log.csv", options.reward or "COLUMN", options.arm or "COLUMN"
+    raise InputError(
+        "regret needs the reward of every arm, and a log has that of one: --reward and --arm go with evaluate, which "
+        f"replays the log: neuralucb evaluate {file} --reward {reward} --arm {arm} --policy …; with a column of "
+        "rewards per arm, take --rewards."
+    )
+
+
+def split_names(option: str, text: str) -> list[str]:
+    """Names separated by commas."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise InputError(f"{option} must name columns, separated by commas, got {text!r}.")
+    return names
 
 
 def read_set(items: Sequence[str] | None, repeat: bool = False) -> dict[str, str]:

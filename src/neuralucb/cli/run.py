@@ -16,6 +16,7 @@ from neuralucb.cli.options import (
     prepare_folder,
     read_formats,
     read_set,
+    refuse_logged,
     with_run_options,
 )
 from neuralucb.display.console import err, out
@@ -108,8 +109,9 @@ def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this alg
 def _plan(algorithms: Sequence[str], options: RunOptions) -> "Plan":
     from neuralucb import experiments
 
+    refuse_logged(options)
     return experiments.plan(
-        named_problem(options.problem, options.data, options.label),
+        named_problem(options.problem, options.data, options.label, options.rewards),
         algorithms,
         read_set(options.settings, options.repeat),
         rounds=options.rounds,

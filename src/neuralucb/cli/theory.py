@@ -15,6 +15,7 @@ from neuralucb.cli.options import (
     PresetName,
     ProblemName,
     Repeat,
+    Rewards,
     Seeds,
     Set,
     When,
@@ -52,6 +53,7 @@ def theory(
     schedule: When = None,
     data: DataFile = None,
     label: Label = None,
+    rewards: Rewards = None,
     repeat: Repeat = False,
     folder: Out = None,
     formats: Formats = None,
@@ -64,7 +66,7 @@ def theory(
     from neuralucb.runtime.compile_cache import keep_compiled
     from neuralucb.theory.report import analyse
 
-    named = named_problem(problem, data, label)
+    named = named_problem(problem, data, label, rewards)
     flags = {"width": width, "depth": depth, "regularization": regularization}
     given = _with_flags(read_set(settings, repeat), flags)
     planned = experiments.plan(

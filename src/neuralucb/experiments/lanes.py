@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from neuralucb.algorithms import Algorithm, Task
-from neuralucb.problems import Problem, reveal
+from neuralucb.problems import Problem, check_problem, reveal
 from neuralucb.runtime.memory import available_bytes, require_memory
 from neuralucb.runtime.progress import Progress
 from neuralucb.runtime.threads import cores
@@ -26,6 +26,10 @@ __all__ = ["Grouping", "LaneResults", "Lanes", "Program", "compile_loops", "comp
 CACHE_BYTES = 8 * 2**20
 """State that a core works on at a time. Forty lanes of 2.4 MB at once took three times as long per lane as one or two.
 """
+
+
+ROUND_BYTES = 12
+"""Of a round's arm, regret and reward; its context comes on top."""
 
 
 CALL_SECONDS = 0.3
@@ -155,6 +159,12 @@ def compile_program(
     def advance(data: Any, seed: jax.Array, numbers: Mapping[str, Any], state: State, first: Any, last: Any) -> State:
         return simulation(numbers).advance(jax.random.key(seed), data, state, first, last)
 
+    check_problem(problem)
+    require_memory(  # the least it can be, known before anything as long as the rounds is made
+        rounds * (ROUND_BYTES + 4 * problem.dim),
+        what=f"the history of {rounds} rounds of {problem.name}",
+        cure="take fewer rounds",
+    )
     with jax.enable_x64(True):
         data = jax.device_put(problem.data)
         lane_bytes = _lane_bytes(begin, data, lanes)
@@ -166,7 +176,17 @@ def compile_program(
         )
         while True:
             compiled = _compile_group(begin, advance, data, lanes, grouping.size)
-            if grouping.size == 1 or _call_bytes(compiled[1]) * grouping.workers <= available_bytes():
+            needed, free = _call_bytes(compiled[1]), available_bytes()
+            if needed * grouping.workers <= free:
+                break
+            if grouping.size == 1:
+                grouping = grouping._replace(workers=max(1, free // needed))
+                require_memory(
+                    needed,
+                    what=f"one lane of {algorithm.name} on {problem.name}, with {problem.arms} arms of {problem.dim} "
+                    "numbers,",
+                    cure="take fewer arms or rounds, a smaller network, or design='diagonal' if the algorithm has it",
+                )
                 break
             grouping = grouping._replace(size=-(-grouping.size // 2))  # by what the compiler needs, not by a guess
         ends = simulation({name: values[0] for name, values in lanes.numbers.items()}).ends

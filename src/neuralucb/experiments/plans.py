@@ -295,9 +295,10 @@ def _name_problems(problems: Any) -> list[Definition]:
 
 def _default_rounds(problem: Definition, bundle: Bundle) -> int:
     """DEFAULT_ROUNDS, or the rows of a data set if they are fewer."""
-    if not problem.shared:
+    names = {setting.name for setting in problem.settings}
+    if not (problem.built or "repeat" in names):  # it has no rows that could be fewer
         return DEFAULT_ROUNDS
-    of_problem = {setting.name for setting in problem.settings} & set(bundle.settings)
+    of_problem = names & set(bundle.settings)
     made = build_problem(problem, {name: bundle.settings[name] for name in of_problem})  # as played: built only once
     return min(DEFAULT_ROUNDS, made.limit or DEFAULT_ROUNDS)
 

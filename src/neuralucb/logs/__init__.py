@@ -1,10 +1,11 @@
-"""Logs of decisions, read and written: Parquet, Vowpal Wabbit's dsjson, Open Bandit Pipeline and Dataset."""
+"""Logs of decisions, read and written: Parquet, Vowpal Wabbit's dsjson, Open Bandit Pipeline and Dataset, tables."""
 
 from neuralucb.logs.check import Findings, check_log
 from neuralucb.logs.chunk import Bad, Chunk, Dense, Names, dense
 from neuralucb.logs.formats import FORMATS, Format, Log, Skipped, convert, open_log, read_chunks, write_log
 from neuralucb.logs.obp import from_obp, to_obp
 from neuralucb.logs.record import recorded
+from neuralucb.logs.tables import open_table
 
 __all__ = [
     "FORMATS",
@@ -21,6 +22,7 @@ __all__ = [
     "dense",
     "from_obp",
     "open_log",
+    "open_table",
     "read_chunks",
     "recorded",
     "to_obp",

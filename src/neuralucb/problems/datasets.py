@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralucb.problems.labelled_files import Table, read_table
+from neuralucb.problems.table_files import read_table
+from neuralucb.problems.tables import Table
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_whole
 
@@ -68,7 +69,7 @@ def load(name: str) -> Table:
             f"data set {name} was not found; `neuralucb data fetch {name}` downloads it, or put a NumPy file with the "
             f"keys X and y at {path}. NEURALUCB_DATA sets another folder."
         )
-    return read_table(path, None)
+    return read_table(path, {"label": None})
 
 
 def data_path(name: str) -> Path:
@@ -179,4 +180,4 @@ def _bundled(name: str) -> Table:
     except ImportError:
         raise InputError(f"{name} comes with scikit-learn: pip install 'neuralucb[experiments]'.") from None
     X, y = getattr(datasets, BUNDLED[name])(return_X_y=True)
-    return Table(name, [str(column) for column in range(X.shape[1])], list(X.T), y)
+    return Table(name, [str(column) for column in range(X.shape[1])], list(X.T), {"y": y})

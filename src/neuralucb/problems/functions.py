@@ -12,7 +12,7 @@ from neuralucb.policy import Slot
 from neuralucb.problems.problem import Problem, Round
 from neuralucb.problems.synthetic import unit_ball
 from neuralucb.runtime.errors import InputError
-from neuralucb.settings import check_integer
+from neuralucb.settings import check_deviation, check_integer
 
 __all__ = ["from_function"]
 
@@ -51,25 +51,24 @@ def from_function(
         >>> drifting.arms
         3
     """
-    dim, arms = check_integer("dim", dim, 1), check_integer("arms", arms, 2)
-    if not (isinstance(noise, int | float) and 0 <= noise < float("inf")):
-        raise InputError(f"noise must be a standard deviation, at least 0, got {noise!r}.")
+    dim, arms, deviation = check_integer("dim", dim, 1), check_integer("arms", arms, 2), check_deviation("noise", noise)
     takes = _count_arguments(h, least=2 if shared else 1)
     one = sample or (lambda key: unit_ball(key, (), dim))
-    every = jnp.arange(arms, dtype=jnp.int32)
 
     def reward(x: jax.Array, arm: jax.Array, t: jax.Array) -> jax.Array:
         given = (x, arm, t) if shared else (x, t)
-        return jnp.asarray(h(*given[:takes])).astype(jnp.float32)
+        with jax.numpy_dtype_promotion("standard"):  # t and arm are whole numbers, which h may mix with its context
+            return jnp.asarray(h(*given[:takes])).astype(jnp.float32)
 
     def draw(key: jax.Array, data: Any, world: Any, t: jax.Array) -> Round:
         key_contexts, key_noise = random.split(key)
+        every = jnp.arange(arms, dtype=jnp.int32)
         if shared:
             x = jnp.broadcast_to(one(key_contexts).astype(jnp.float32), (arms, dim))
         else:
             x = jax.vmap(one)(random.split(key_contexts, arms)).astype(jnp.float32)
         expected = jax.vmap(reward, (0, 0, None))(x, every, t)
-        added = jnp.float32(noise) * random.normal(key_noise, dtype=jnp.float32)
+        added = deviation * random.normal(key_noise, dtype=jnp.float32)
         return Round(Slot(x, every) if shared else x, expected, added)
 
     _check_traceable(draw, arms, dim, shared)
@@ -78,6 +77,8 @@ def from_function(
 
 def _count_arguments(h: Callable[..., Any], *, least: int) -> int:
     """How many arguments h takes: `least`, or one more for the round."""
+    if not callable(h):
+        raise InputError(f"h must be a function of a context, got {h!r:.80}.")
     try:
         parameters = inspect.signature(h).parameters.values()
     except (TypeError, ValueError):
@@ -97,7 +98,7 @@ def _check_traceable(draw: Callable[..., Round], arms: int, dim: int, shared: bo
     except Exception as problem:  # whatever the caller's function raises
         raise InputError(
             f"h and sample must be functions that JAX can trace, with jax.numpy and without `if` on values, got "
-            f"{type(problem).__name__}: {problem}"
+            f"{type(problem).__name__}: {str(problem).partition(chr(10))[0]}"
         ) from problem
     x = made.contexts.x if shared else made.contexts
     if x.shape != (arms, dim):

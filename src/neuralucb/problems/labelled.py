@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import warnings
 from typing import Any
 
 import jax
@@ -10,11 +11,11 @@ import numpy as np
 from jax import random
 
 from neuralucb.policy import Slot
-from neuralucb.problems.labelled_files import Table, is_missing
 from neuralucb.problems.problem import Problem, Round
+from neuralucb.problems.tables import is_missing, read_rows
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["SCALINGS", "digest_of", "labelled", "scale_rows"]
+__all__ = ["SCALINGS", "digest_of", "labelled", "scale_contexts", "scale_rows"]
 
 SCALINGS = ("standard", "unit", "smooth", "none")
 
@@ -23,23 +24,25 @@ def labelled(
     X: Any,
     y: Any,
     *,
-    scaling: str = "standard",
+    input_scaling: str = "standard",
     intercept: bool = False,
     repeat: bool = False,
     name: str = "labelled",
+    scaling: str | None = None,
 ) -> Problem:
     """A problem from labelled rows. Each round is a row; each seed plays the rows in a different order.
 
     Args:
-        X: [rows, columns] numbers or words; columns of words become one-hot, as in a file.
+        X: [rows, columns] numbers or words, an array or a DataFrame; columns of words become one-hot, as in a file.
         y: [rows] labels, numbers or words; one arm per class.
-        scaling: `standard`: columns to mean 0 and standard deviation 1, then rows to norm 1; `unit`: only rows to
+        input_scaling: `standard`: columns to mean 0 and standard deviation 1, then rows to norm 1; `unit`: only rows to
             norm 1; `smooth`: rows are square images, which are blurred and halved in resolution, then scaled to
             norm 1; `none`.
         intercept: whether to add a column of ones before rows are scaled: a bias for networks that have none, and it
             keeps some of the row's norm.
         repeat: whether to start over after the last row; otherwise there are at most as many rounds as rows.
         name: for tables and figures.
+        scaling: the old name of `input_scaling`, until 0.3.
 
     Returns:
         The problem, for `run` or `simulate`.
@@ -51,18 +54,16 @@ def labelled(
         >>> from neuralucb import labelled, run
         >>> result = run("lin-ucb", labelled(X, y), seeds=4)
     """
+    if scaling is not None:
+        warnings.warn("scaling is now called input_scaling, as everywhere else", DeprecationWarning, stacklevel=2)
+        input_scaling = scaling
     rows, labels = _check(X, y)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise InputError(f"y must have at least 2 classes, got {classes.tolist()}; with one there is no choice.")
     if len(classes) > max(2, len(labels) // 2):
         raise InputError(f"y must be classes, got {len(classes)} different values in {len(labels)} rows; group them.")
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        scaled = scale_rows(rows, scaling, intercept=intercept)
-    if scaling == "standard" and not intercept and (rows == rows[0]).all():
-        raise InputError("X must have a column that varies, but every column is constant, so that all rows are equal.")
-    if not np.isfinite(scaled).all() or (rows.any() and not scaled.any()):
-        raise InputError(f"X must have values of a size that can be scaled, got values up to {np.abs(rows).max():g}.")
+    scaled = scale_contexts(rows, input_scaling, intercept=intercept)
     data = (scaled, codes.astype(np.int32))
     (count, dim), arms = data[0].shape, len(classes)
 
@@ -79,10 +80,29 @@ def labelled(
     return Problem(dim, arms, init, draw, data, shared=True, limit=limit, name=name, digest=digest)
 
 
+def scale_contexts(contexts: np.ndarray, scaling: str, *, intercept: bool = False) -> np.ndarray:
+    """Contexts scaled as `labelled` says; where each arm has one, (n, K, d), every one of them is a row.
+
+    Raises:
+        InputError: if scaling is unknown, or leaves nothing to tell contexts apart.
+    """
+    rows = contexts.reshape(-1, contexts.shape[-1])
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        scaled = scale_rows(rows, scaling, intercept=intercept)
+    if scaling == "standard" and not intercept and (rows == rows[0]).all():
+        raise InputError(
+            "X must have a column that varies, but every column is constant, so that all rows are equal; for a problem "
+            "without contexts take input_scaling='none'."
+        )
+    if not np.isfinite(scaled).all() or (rows.any() and not scaled.any()):
+        raise InputError(f"X must have values of a size that can be scaled, got values up to {np.abs(rows).max():g}.")
+    return scaled.reshape(*contexts.shape[:-1], -1)
+
+
 def scale_rows(rows: np.ndarray, scaling: str, *, intercept: bool = False) -> np.ndarray:
     """Rows in float32, scaled as `labelled` says; with `standard` a constant column becomes 0, a row of zeros stays."""
     if scaling not in SCALINGS:
-        raise InputError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
+        raise InputError(f"input_scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
     if scaling == "standard":
         constant = rows.max(axis=0) == rows.min(axis=0)  # its computed deviation may not be exactly 0
         deviation = np.where(constant, 1, rows.std(axis=0))
@@ -110,7 +130,9 @@ def _smooth(rows: np.ndarray) -> np.ndarray:
     """Square images, blurred by a Gaussian of one pixel's standard deviation, at half their resolution."""
     side = math.isqrt(rows.shape[1])
     if side * side != rows.shape[1]:
-        raise InputError(f"scaling smooth needs rows that are square images, got {rows.shape[1]} columns; use unit.")
+        raise InputError(
+            f"input_scaling smooth needs rows that are square images, got {rows.shape[1]} columns; use unit."
+        )
     place = np.arange(side)
     near = np.exp(-((place[::2, None] - place) ** 2) / 2)
     near /= near.sum(axis=1, keepdims=True)
@@ -119,24 +141,17 @@ def _smooth(rows: np.ndarray) -> np.ndarray:
 
 def _check(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Rows in float64 and labels, or the reason why they cannot be used."""
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
+        raise InputError("y must not have masked values, which count as missing; fill them, or drop the rows.")
+    rows = read_rows(X)
     try:
-        rows, labels = np.asarray(X), np.asarray(y)
+        labels = np.asarray(y)
     except (TypeError, ValueError) as problem:
-        raise InputError(f"X and y must be arrays: {problem}.") from None
-    if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
+        raise InputError(f"y must be an array: {str(problem).rstrip('.')}.") from None
+    if rows.ndim != 2 or rows.shape[0] < 2:
         raise InputError(f"X must be a table of at least 2 rows and 1 column, got shape {rows.shape}.")
     if labels.shape != (rows.shape[0],):
         raise InputError(f"y must have one label for each of the {rows.shape[0]} rows of X, got shape {labels.shape}.")
-    if any(isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given) for given in (X, y)):
-        raise InputError("X and y must not have masked values, which count as missing; fill them, or drop the rows.")
-    if rows.dtype.kind not in "biuf":
-        names = [str(name) for name in getattr(X, "columns", range(rows.shape[1]))]
-        rows = Table("X", names, list(rows.T), labels).rows()
-    with np.errstate(over="ignore"):  # of long doubles: infinite, and refused below
-        rows = rows.astype(np.float64)
-    if not np.isfinite(rows).all():
-        row, column = np.argwhere(~np.isfinite(rows))[0]
-        raise InputError(f"X must be finite, got {rows[row, column]} in row {row}, column {column}; fill or drop it.")
     missing = np.flatnonzero(is_missing(labels))
     if missing.size:
         raise InputError(f"y must not have missing labels, got {str(labels[missing[0]])!r} in row {missing[0]}.")

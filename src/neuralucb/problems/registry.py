@@ -5,11 +5,15 @@ from functools import lru_cache, partial, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from neuralucb.problems.datasets import ALIASES, BUNDLED, SETS, data_folder, load
 from neuralucb.problems.labelled import SCALINGS, labelled
-from neuralucb.problems.labelled_files import Table, read_table
-from neuralucb.problems.problem import Problem
+from neuralucb.problems.problem import Problem, check_problem
+from neuralucb.problems.rewards import REWARD_SCALINGS, rewards
 from neuralucb.problems.synthetic import synthetic
+from neuralucb.problems.table_files import read_table
+from neuralucb.problems.tables import Table
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.records import brief
 from neuralucb.runtime.registry import Registry, check_call, first_line
@@ -35,6 +39,13 @@ LABELLED = (
 )
 
 
+REWARDS = (
+    *LABELLED,
+    choice("reward_scaling", "", "unit", "how rewards are scaled", options=REWARD_SCALINGS),
+    number("noise", "ξ", 0.0, "standard deviation of the noise", least=0)._replace(traced=False),
+)
+
+
 @brief
 class Definition(NamedTuple):
     """A problem's name, one line about it, and how to make it."""
@@ -57,11 +68,13 @@ def find_problem(problem: str | Problem | Definition) -> Definition:
         problem: a name, a problem, or a definition, which is returned as it is.
 
     Raises:
-        InputError: if the name is unknown; the message lists the known ones, and where they were looked for.
+        InputError: if the name is unknown; the message lists the known ones, and where they were looked for. Or if a
+            problem's `draw` does not give the arms, contexts and rewards that it promises.
     """
     if isinstance(problem, Definition):
         return problem
     if isinstance(problem, Problem):
+        check_problem(problem)
         return Definition(problem.name, "given as it is", (), lambda: problem, problem.shared, built=True)
     found = PROBLEMS.find(problem)
     return _with_shared(found) if problem in _not_made_yet else found
@@ -136,12 +149,15 @@ def build_problem(problem: str | Definition, settings: Mapping[str, Any]) -> Pro
     return definition.make(**read_settings(definition.settings, settings, of=definition.name))
 
 
-def from_file(path: Path | str, label: str | None) -> Definition:
-    """A problem from a file of labelled rows, named after the file.
+def from_file(path: Path | str, label: str | None = None, *, rewards: str | Sequence[str] | None = None) -> Definition:
+    """A problem from a file of rows, named after the file.
 
     Args:
         path: a .npz, .csv or .parquet file.
-        label: the column of labels; None for a .npz file, whose labels are y.
+        label: the column of labels, for a problem as `labelled` makes it; None for those of a .npz file that are
+            called y.
+        rewards: instead of a label, the columns with each arm's reward, for a problem as `rewards` makes it; of a .npz
+            file, whose X may be (n, K, d), the array (n, K) or several arrays (n,).
 
     Raises:
         InputError: if the file cannot be read; the message says why.
@@ -152,13 +168,25 @@ def from_file(path: Path | str, label: str | None) -> Definition:
         >>> result = run("lin-ucb", from_file("flowers.csv", "species"), seeds=4)
     """
     file = Path(path)
-    table = read_table(file, label)
-    return Definition(file.stem, f"from {file.name}", LABELLED, partial(_from_table, table, file.stem), shared=True)
+    about = f"from {file.name}"
+    if rewards is None:
+        table = read_table(file, {"label": label})
+        return Definition(file.stem, about, LABELLED, partial(_from_table, table, file.stem), shared=True)
+    if label is not None:
+        raise InputError(f"label must not be given with rewards, got {label!r}: a row has a label, or rewards.")
+    table = read_table(file, {"rewards": rewards})
+    shared = table.columns[0].ndim == 1
+    return Definition(file.stem, about, REWARDS, partial(_from_reward_table, table, file.stem), shared=shared)
 
 
-def _from_table(table: Table, name: str, *, input_scaling: str, intercept: bool, drop: str, repeat: bool) -> Problem:
-    rows = table.rows(drop)
-    return labelled(rows, table.labels, scaling=input_scaling, intercept=intercept, repeat=repeat, name=name)
+def _from_table(table: Table, name: str, *, drop: str, **settings: Any) -> Problem:
+    (labels,) = table.taken.values()
+    return labelled(table.rows(drop), labels, name=name, **settings)
+
+
+def _from_reward_table(table: Table, name: str, *, drop: str, **settings: Any) -> Problem:
+    arms = [column.reshape(len(column), -1) for column in table.taken.values()]
+    return rewards(table.rows(drop), np.concatenate(arms, axis=1), name=name, **settings)
 
 
 def _from_data_set(name: str, **settings: Any) -> Problem:

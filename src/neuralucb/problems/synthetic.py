@@ -74,7 +74,7 @@ def synthetic(function: str, *, dim: int = 20, arms: int = 4, noise: float = 1.0
         expected = jax.vmap(h, (None, 0))(world, contexts)
         return Round(contexts, expected, jnp.float32(noise) * random.normal(key_noise, dtype=jnp.float32))
 
-    return Problem(dim, arms, init, draw)
+    return Problem(dim, arms, init, draw, name=function)
 
 
 def unit_ball(key: jax.Array, shape: tuple[int, ...], dim: int) -> jax.Array:

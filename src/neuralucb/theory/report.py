@@ -185,6 +185,11 @@ def analyse(plan: Plan, meter: Meter = lambda what: None) -> Report:
     """
     ((point,),) = plan.points.values()
     problem, settings, seed = plan.problem.make(**point.problem), point.algorithm, plan.seeds[0]
+    if problem.unit != 1:
+        raise InputError(
+            f"{problem.name} has rewards in units of {problem.unit:g}, and the bound is about rewards as the algorithm "
+            "sees them; set reward_scaling=none."
+        )
     over = Horizon(plan.rounds, problem.arms, settings["depth"], settings["regularization"])
     count = over.rounds * over.arms
     require_memory(
