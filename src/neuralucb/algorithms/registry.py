@@ -27,7 +27,19 @@ from neuralucb.settings import Setting, check_integer, check_settings, read_sett
 
 __all__ = ["ALGORITHMS", "build", "find_algorithm", "rebuild", "register_algorithm"]
 
-ARGUMENTS = ("name", "algorithm", "problem", "dim", "rounds", "shared_by", "seeds", "preset", "schedule", "progress")
+ARGUMENTS = (
+    "name",
+    "algorithm",
+    "problem",
+    "dim",
+    "rounds",
+    "shared_by",
+    "seeds",
+    "preset",
+    "schedule",
+    "progress",
+    "trace",
+)
 """Names of arguments of `build` and `run`, which a setting cannot have."""
 
 
@@ -105,6 +117,7 @@ def register_algorithm(
     summary: str = "",
     citation: str = "",
     departs: str = "nothing",
+    title: str = "",
     check: Callable[[Task, Mapping[str, Any]], None] | None = None,
 ) -> Callable[[Recipe], Recipe]:
     """Make an algorithm known by name, to `build`, `run`, sweeps and every command.
@@ -116,6 +129,7 @@ def register_algorithm(
         summary: One line for `neuralucb list`; if not set, the first line of the recipe's docstring.
         citation: The paper.
         departs: Where it departs from the paper, after "Departs from the paper in".
+        title: What tables and figures call it, such as "NeuralLinear"; if not set, its name.
         check: (task, settings) -> raises InputError for settings that do not go together.
 
     Returns:
@@ -147,7 +161,7 @@ def register_algorithm(
             return made
 
         words = (summary or first_line(recipe), citation, departs)
-        made = Algorithm(name, *words, tuple(settings), checked)
+        made = Algorithm(name, *words, tuple(settings), checked, title=title)
         ALGORITHMS[name] = made if check is None else made._replace(check=check)
         return recipe
 

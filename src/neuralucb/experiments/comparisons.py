@@ -22,6 +22,7 @@ from neuralucb.runtime.errors import InputError
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
+from neuralucb.runtime.records import brief
 
 __all__ = ["SCALE", "Aggregate", "Comparison", "Difference", "Improvement", "Rank"]
 
@@ -29,6 +30,7 @@ SCALE = "uniform"
 """Regret over several problems is counted as a share of this algorithm's."""
 
 
+@brief
 class Difference(NamedTuple):
     """Final regret of one algorithm minus that of another, seed by seed: below 0 it is better."""
 
@@ -39,6 +41,7 @@ class Difference(NamedTuple):
     seeds: int
 
 
+@brief
 class Rank(NamedTuple):
     """A place in the ranking on one problem."""
 
@@ -50,6 +53,7 @@ class Rank(NamedTuple):
     seeds: int
 
 
+@brief
 class Aggregate(NamedTuple):
     """Interquartile mean, over all problems and seeds, of regret as a share of uniform's; with a bootstrap interval."""
 
@@ -57,6 +61,7 @@ class Aggregate(NamedTuple):
     share: Estimate
 
 
+@brief
 class Improvement(NamedTuple):
     """How likely a run of one algorithm has less regret than a run of another, averaged over problems."""
 
@@ -77,10 +82,13 @@ class Comparison:
 
     Example:
         >>> from neuralucb import compare
-        >>> comparison = compare(["neural-ucb", "lin-ucb"], ["h1", "h3"], rounds=500, seeds=5)
-        >>> comparison["lin-ucb", "h1"].summary().mean
-        >>> comparison.differences(), comparison.ranking(), comparison.aggregates(), comparison.improvements()
-        >>> comparison.save("both.parquet")
+        >>> comparison = compare(["glm-ucb", "lin-ucb"], ["h1", "h3"], rounds=100, seeds=5)
+        >>> comparison["lin-ucb", "h1"].regret.shape
+        (5, 100)
+        >>> [rank.place for rank in comparison.ranking()], len(comparison.differences())
+        ([1, 2, 1, 2], 2)
+        >>> print(comparison.save("both.parquet"))
+        both.parquet
     """
 
     results: tuple[Result, ...]

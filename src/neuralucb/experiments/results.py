@@ -17,11 +17,12 @@ from neuralucb.settings import check_integer
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
-    from matplotlib.axes import Axes
+from neuralucb.runtime.records import brief
 
 __all__ = ["Result", "Summary", "Traces", "make_frame"]
 
 
+@brief
 class Summary(NamedTuple):
     """Final regret over seeds. Printed, it is one line."""
 
@@ -66,11 +67,13 @@ class Result(NamedTuple):
 
     Example:
         >>> from neuralucb import run
-        >>> result = run("lin-ucb", "h1", rounds=1000, seeds=4)
-        >>> result.summary().mean, result.diverged, result.regret.shape
-        >>> result.to_frame().groupby("round").regret.mean()
+        >>> result = run("lin-ucb", "h1", rounds=100, seeds=5)
+        >>> result.diverged, result.regret.shape
+        (0, (5, 100))
+        >>> means = result.to_frame().groupby("round").regret.mean()
         >>> result.plot().figure.savefig("regret.pdf")
-        >>> result.save("lin-ucb.parquet")
+        >>> print(result.save("lin-ucb.parquet"))
+        lin-ucb.parquet
     """
 
     algorithm: str
@@ -132,7 +135,7 @@ class Result(NamedTuple):
         """
         return make_frame([self], every=every)
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
+    def plot(self, ax: Any = None) -> Any:
         """Draw cumulative regret over rounds: the mean over seeds, and its 95 % band, or the seeds if they are few.
 
         Args:

@@ -56,8 +56,9 @@ def run(
 
     Example:
         >>> from neuralucb import run
-        >>> result = run("neural-ucb", "h1", rounds=2000, seeds=4, step_size=0.1)
-        >>> result.summary().mean
+        >>> result = run("lin-ucb", "h1", rounds=100, seeds=5, exploration=0.1)
+        >>> result.regret.shape
+        (5, 100)
     """
     grid = {name: [value] for name, value in settings.items()}
     planned = plan_grid(
@@ -103,8 +104,9 @@ def compare(
 
     Example:
         >>> from neuralucb import compare
-        >>> comparison = compare({"lin-ucb": {"exploration": 0.1}, "neural-ucb": {}}, "h1", rounds=2000, seeds=5)
-        >>> print(comparison)
+        >>> comparison = compare({"lin-ucb": {"exploration": 0.1}, "glm-ucb": {}}, "h1", rounds=100, seeds=5)
+        >>> comparison.algorithms
+        ('lin-ucb', 'glm-ucb')
     """
     if _are_swapped(algorithms, problem):
         warnings.warn(
@@ -161,7 +163,7 @@ def run_grid(
 
     Example:
         >>> from neuralucb import run_grid
-        >>> results = run_grid("lin-ucb", "h1", {"exploration": [0.01, 0.1, 1]}, rounds=2000, seeds=4)
+        >>> results = run_grid("lin-ucb", "h1", {"exploration": [0.01, 0.1, 1]}, rounds=100, seeds=5)
     """
     planned = plan_grid(
         algorithm, problem, grid, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule, trace=trace

@@ -20,11 +20,13 @@ from neuralucb.runtime.records import brief
 __all__ = ["FORMATS", "Format", "Log", "Skipped", "convert", "open_log", "read_chunks", "write_log"]
 
 
+@brief
 class Format(NamedTuple):
     """How logs of one kind are read and written.
 
     Example:
-        >>> FORMATS[".mine"] = Format(read_mine, write_mine, "line", is_text=True)
+        >>> FORMATS[".json-lines"] = FORMATS[".dsjson"]
+        >>> del FORMATS[".json-lines"]
     """
 
     read: Callable[[Path, Bad], Iterator[Chunk]]

@@ -57,7 +57,7 @@ def open_table(
     Example:
         >>> log = open_table(Path("log.csv"), reward="clicks", arm="shown")
         >>> log.arms, log.decisions
-        (3, 1000)
+        (2, 3)
     """
     take = {"reward": reward, "arm": arm} | ({} if propensity is None else {"propensity": propensity})
     table = read_table(path, take)

@@ -95,7 +95,8 @@ def play_environment(
         InputError: if gymnasium is not installed, or the bandit does not fit the environment.
 
     Example:
-        >>> from neuralucb import OnlineBandit, build
+        >>> from neuralucb import OnlineBandit, as_environment, build, synthetic
+        >>> environment = as_environment(synthetic("h1", dim=4, arms=3), rounds=100)
         >>> bandit = OnlineBandit(build("lin-ucb", dim=4))
         >>> played = play_environment(bandit, environment, rounds=100)
         >>> played.rewards.shape

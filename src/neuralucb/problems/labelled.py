@@ -52,7 +52,8 @@ def labelled(
 
     Example:
         >>> from neuralucb import labelled, run
-        >>> result = run("lin-ucb", labelled(X, y), seeds=4)
+        >>> X = np.random.default_rng(0).normal(size=(100, 4))
+        >>> result = run("lin-ucb", labelled(X, X[:, 0] > 0), seeds=5)
     """
     if scaling is not None:
         warnings.warn("scaling is now called input_scaling, as everywhere else", DeprecationWarning, stacklevel=2)

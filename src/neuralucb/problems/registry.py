@@ -21,7 +21,7 @@ from neuralucb.settings import Setting, check_settings, choice, flag, integer, n
 
 __all__ = ["PROBLEMS", "Definition", "build_problem", "find_problem", "from_file", "register_problem"]
 
-ARGUMENTS = ("algorithm", "problem", "rounds", "seeds", "preset", "schedule", "progress")
+ARGUMENTS = ("algorithm", "problem", "rounds", "seeds", "preset", "schedule", "progress", "trace")
 """Names of arguments of `run`, which a setting cannot have."""
 
 SYNTHETIC = (

@@ -10,6 +10,7 @@ import numpy as np
 
 from neuralucb.runtime.child import name_and_message
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.records import brief
 from neuralucb.sweeps.spec import Sweep
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ LONGEST_NAME = 150
 """Folders are named after runs, and file systems allow 255 bytes."""
 
 
+@brief
 class FinishedRun(NamedTuple):
     """One algorithm with one setting and one seed, played to its end and stored."""
 
@@ -51,9 +53,6 @@ class FinishedRun(NamedTuple):
         if name == words and len(name) <= LONGEST_NAME:
             return name
         return f"{name[:LONGEST_NAME]}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
-
-    def __repr__(self) -> str:
-        return f"FinishedRun({self.name!r}, regret {self.regret[-1]:.4g} after {self.rounds[-1]} rounds)"
 
 
 class Callback(Protocol):

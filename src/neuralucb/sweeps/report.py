@@ -20,6 +20,7 @@ FEWEST_VALUES = 3
 """Of a swept setting, for its sensitivity: two points are always a straight line."""
 
 
+@brief
 class Best(NamedTuple):
     """The best setting of one algorithm on one problem; one row of the table."""
 
