@@ -93,7 +93,9 @@ def test_networks_of_every_library_decide_and_learn(kind):
         assert bandit.health().failure is None
 
 
-@pytest.mark.parametrize("make", [linen, nnx_pair, equinox_pair, lambda outputs: linear((outputs,))], ids=str)
+@pytest.mark.parametrize(
+    "make", [linen, nnx_pair, equinox_pair, lambda outputs: linear((outputs,))], ids=["linen", "nnx", "equinox", "pair"]
+)
 def test_where_arms_share_a_context_each_has_its_output(make):
     network = make_network_of(make(ARMS), Task(DIM, None, ARMS))
     params = network.init(jax.random.key(0))
