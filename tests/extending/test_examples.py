@@ -20,7 +20,7 @@ CNN = {
     "network": "digits-cnn", "optimizer": "adam", "step_size": 0.003, "steps": 40, "batch_size": 32,
     "start": "warm", "regularization": 0.001,
 }  # fmt: skip
-PRICES = {"customers": 400, "exploration": 10.0, "regularization": 0.1, "budget": 400}
+PRICES = {"customers": 400, "exploration": 0.25, "regularization": 0.1, "budget": 400}
 RUNS = {
     "neural_linear": ("neural-linear", "h1", NEURAL_LINEAR),
     "digits_cnn": ("neural-epsilon-greedy", "digits", CNN),
