@@ -85,7 +85,11 @@ _HOMES = {
         "simulate",
     ),
     "sweeps": (
+        "Best",
         "Callback",
+        "Failure",
+        "Part",
+        "Sweep",
         "FinishedRun",
         "MLflow",
         "SweepResult",
@@ -172,9 +176,13 @@ if TYPE_CHECKING:
     from neuralucb.settings import Setting as Setting
     from neuralucb.simulation import Detail as Detail, Outcome as Outcome, Trace as Trace, simulate as simulate
     from neuralucb.sweeps import (
+        Best as Best,
         Callback as Callback,
+        Failure as Failure,
         FinishedRun as FinishedRun,
         MLflow as MLflow,
+        Part as Part,
+        Sweep as Sweep,
         SweepResult as SweepResult,
         TensorBoard as TensorBoard,
         WandB as WandB,

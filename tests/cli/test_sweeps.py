@@ -60,7 +60,7 @@ def test_a_failure_is_printed_with_the_end_of_its_traceback_once(command, monkey
     assert err.count("failed: ") == 4
     assert "failed: uniform on h3, 3 runs: KeyError: 'no luck [today]'" in err
     assert err.count('raise KeyError("no luck [today]")') == 1
-    assert err.count("whole traceback: out/failures/lin-ucb-h1-") == 1
+    assert err.count("full traceback: out/failures/lin-ucb-h1-") == 1
     assert (tmp_path / "out" / "report.html").exists()
 
 

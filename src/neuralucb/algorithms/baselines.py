@@ -1,4 +1,4 @@
-"""Baselines for scale: uniform, which learns nothing, and the oracle, which is told the expected rewards."""
+"""Baselines for scale: uniform, which learns nothing, and the oracle, which knows the expected rewards."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,7 +28,7 @@ def uniform(task: Task, settings: Mapping[str, Any]) -> Policy:
 
 
 def oracle(task: Task, settings: Mapping[str, Any]) -> Policy:
-    """The arm with the highest expected reward, which it is told. Its regret is 0.
+    """The arm with the highest expected reward, which it knows. Its regret is 0.
 
     Departs from the paper in: everything; it is not in the paper.
     """
@@ -73,7 +73,7 @@ UNIFORM = Algorithm("uniform", "any arm, for scale", "none", "everything; it is 
 
 ORACLE = Algorithm(
     "oracle",
-    "the best arm, which it is told, for scale",
+    "the best arm, which it knows, for scale",
     "none",
     "everything; it is not in the paper",
     (),

@@ -54,7 +54,7 @@ InputScaling = Annotated[
 @logs_app.command("convert")
 def convert_log(
     source: Source,
-    target: Annotated[Path, typer.Argument(help="The file to write; its extension tells the format.")],
+    target: Annotated[Path, typer.Argument(help="The file to write; its extension sets the format.")],
     skip_bad: SkipBad = False,
     reward: Reward = None,
     arm: Arm = None,

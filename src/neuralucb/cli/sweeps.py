@@ -187,5 +187,5 @@ def _print_failures(failures: Sequence["Failure"]) -> None:
         if failure.traceback and failure.reason not in seen:
             for line in failure.last_lines():
                 err.print(f"    {line}", soft_wrap=True)
-            err.print(f"    whole traceback: {failure.file}", soft_wrap=True)
+            err.print(f"    full traceback: {failure.file}", soft_wrap=True)
         seen.add(failure.reason)

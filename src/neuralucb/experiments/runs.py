@@ -44,7 +44,7 @@ def run(
         preset: a bundle of settings by name; if not set, the problem's default.
         schedule: when to learn, such as "50" or "10:500,50:2000,100"; if not set, the preset's.
         trace: whether to keep arms, rewards, regret, propensities and losses, round by round, as `result.trace`.
-        progress: True for a line on stderr, or a function that is told the stage ("neural-ucb on h1"), rounds done and
+        progress: True for a line on stderr, or a function of the stage ("neural-ucb on h1"), rounds done and
             rounds in total, over all seeds.
         **settings: of the algorithm and of the problem, by name.
 
@@ -91,7 +91,7 @@ def compare(
         preset: a bundle of settings by name; if not set, the problem's default.
         schedule: when to learn; if not set, the preset's.
         trace: whether to keep arms, rewards, regret, propensities and losses, round by round.
-        progress: True for a line on stderr, or a function that is told the stage ("lin-ucb on h1"), rounds done and
+        progress: True for a line on stderr, or a function of the stage ("lin-ucb on h1"), rounds done and
             rounds in total, over all seeds of that stage.
         **settings: each algorithm and problem takes those that it has.
 
@@ -152,7 +152,7 @@ def run_grid(
         preset: a bundle of settings by name; if not set, the problem's default.
         schedule: when to learn; if not set, the preset's.
         trace: whether to keep arms, rewards, regret, propensities and losses, round by round.
-        progress: True for a line on stderr, or a function that is told the stage ("lin-ucb on h1"), rounds done and
+        progress: True for a line on stderr, or a function of the stage ("lin-ucb on h1"), rounds done and
             rounds in total, over all seeds and combinations.
 
     Returns:

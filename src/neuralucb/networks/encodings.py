@@ -25,7 +25,7 @@ def disjoint(network: Network, arms: int) -> Network:
     """Encode a shared context as (0, …, x, …, 0) of dim · arms numbers, with one block of the first layer per arm.
 
     Args:
-        network: A network for x alone, with its first layer apart, as `mlp` has.
+        network: A network for x alone, with a separate first layer, as `mlp` has.
         arms: K.
 
     Returns:
@@ -43,7 +43,7 @@ def disjoint(network: Network, arms: int) -> Network:
     layer = network.first
     if layer is None:
         raise InputError(
-            "network must keep its first layer apart (Network.first) for disjoint contexts, as mlp does; "
+            "network must have a separate first layer (Network.first) for disjoint contexts, as mlp does; "
             "take heads or concat."
         )
 

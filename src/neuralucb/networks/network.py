@@ -33,7 +33,7 @@ class Network(NamedTuple):
     check: Callable[[Any], None]
     """Raises InputError for a context of the wrong shape."""
     first: "FirstLayer | None" = None
-    """its first layer apart from the others, where an encoding may compute that differently"""
+    """its first layer, separate from the others, where an encoding computes that differently"""
     last_layer: Callable[[Any, Any], Any] | None = None
     """θ, x -> features of the last hidden layer, in which f is linear: a vector, or a `Block` with one vector per arm.
 

@@ -61,7 +61,7 @@ class Problem(NamedTuple):
     digest: str = ""
     """of the data, to tell two data sets of one name apart; empty without data"""
     unit: float = 1.0
-    """what a reward of 1 is worth in the data's unit, in which regret is told; algorithms see rewards without it"""
+    """what a reward of 1 is worth in the data's unit, in which regret is reported; algorithms see rewards without it"""
 
     @property
     def shared_by(self) -> int | None:

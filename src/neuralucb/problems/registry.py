@@ -58,7 +58,7 @@ class Definition(NamedTuple):
     shared: bool = False
     """whether its arms share one context"""
     built: bool = False
-    """whether it was given as a `Problem`, which has no settings any more"""
+    """whether it was given as a `Problem`, which is already built and takes no settings"""
 
 
 def find_problem(problem: str | Problem | Definition) -> Definition:

@@ -161,7 +161,7 @@ def sweep(
         workers: Processes on a CPU; None for one per core.
         address: Of the Ray cluster, with `engine="ray"`; None for a local one.
         callbacks: Told of every run after it is stored, such as `TensorBoard("events")`.
-        progress: True to show it on stderr, or a function that is told the sweep's name, how many of the missing runs
+        progress: True to show it on stderr, or a function of the sweep's name, how many of the missing runs
             are done, and how many they are.
 
     Returns:

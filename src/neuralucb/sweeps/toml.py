@@ -87,7 +87,7 @@ def as_toml(sweep: Sweep) -> str:
 
 
 class _Reader:
-    """Turns a TOML record into a sweep; knows on which line of the text a key stands, if it comes from a file."""
+    """Turns a TOML record into a sweep; knows on which line of the text a key is, if it comes from a file."""
 
     def __init__(self, path: Path | None, text: str) -> None:
         self.path, self.lines = path, text.splitlines()
