@@ -102,6 +102,7 @@ def test_examples_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
 def paste(text, monkeypatch):
     """Run an example as if it were pasted into a new interpreter, where an empty line ends a block."""
     monkeypatch.setattr(sys, "displayhook", lambda value: None)
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)  # a library's hook would swallow the error
     console, errors = code.InteractiveConsole(), []
     console.write = errors.append
     for line in [*text.splitlines(), ""]:

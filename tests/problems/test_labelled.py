@@ -79,7 +79,7 @@ def test_every_algorithm_plays_shared_contexts(tmp_path):
     np.savez(tmp_path / "toy.npz", X=X, y=Y)
     toy = from_file(tmp_path / "toy.npz", None)
     small = {"width": 4, "steps": 3, "batch_size": 4, "networks": 2, "budget": 10}
-    results = compare(toy, list(ALGORITHMS), rounds=30, seeds=2, schedule="10", **small)
+    results = compare(list(ALGORITHMS), toy, rounds=30, seeds=2, schedule="10", **small)
     assert {result.algorithm for result in results} == set(ALGORITHMS)
     assert {result.problem for result in results} == {"toy"}
     assert all(np.isfinite(result.final_regret).all() and result.diverged == 0 for result in results)

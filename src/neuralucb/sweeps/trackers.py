@@ -29,7 +29,7 @@ class TensorBoard:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+        self.folder: Path = Path(folder)
 
     def start(self, sweep: Sweep) -> None:
         """Check that tensorboardX is installed."""
@@ -58,7 +58,8 @@ class MLflow:
     """
 
     def __init__(self, uri: str | None = None, *, experiment: str | None = None) -> None:
-        self.uri, self.experiment = uri, experiment
+        self.uri: str | None = uri
+        self.experiment: str | None = experiment
 
     def start(self, sweep: Sweep) -> None:
         """Find or create the experiment."""
@@ -95,7 +96,9 @@ class WandB:
     """
 
     def __init__(self, project: str | None = None, *, folder: str | Path = ".", mode: str | None = None) -> None:
-        self.project, self.folder, self.mode = project, Path(folder), mode
+        self.project: str | None = project
+        self.folder: Path = Path(folder)
+        self.mode: str | None = mode
 
     def start(self, sweep: Sweep) -> None:
         """Check that wandb is installed."""
