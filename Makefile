@@ -10,7 +10,7 @@ demo: .venv/installed
 	$(BIN)/neuralucb demo --out demo
 
 # one thread per worker process: the workers share the cores among them
-PYTEST = OMP_NUM_THREADS=1 XLA_FLAGS="$${XLA_FLAGS-$$($(BIN)/python tests/compile_flags.py)}" $(BIN)/python -m pytest -n auto
+PYTEST = OMP_NUM_THREADS=1 XLA_FLAGS="$${XLA_FLAGS-$$($(BIN)/python tests/compile_flags.py)}" $(BIN)/python -m pytest -n auto --dist worksteal
 
 test: .venv/installed-dev
 	$(PYTEST)

@@ -85,13 +85,11 @@ _HOMES = {
         "simulate",
     ),
     "sweeps": (
-        "Best",
         "Callback",
-        "Failure",
-        "Part",
-        "Sweep",
         "FinishedRun",
         "MLflow",
+        "Part",
+        "Sweep",
         "SweepResult",
         "TensorBoard",
         "WandB",
@@ -176,9 +174,7 @@ if TYPE_CHECKING:
     from neuralucb.settings import Setting as Setting
     from neuralucb.simulation import Detail as Detail, Outcome as Outcome, Trace as Trace, simulate as simulate
     from neuralucb.sweeps import (
-        Best as Best,
         Callback as Callback,
-        Failure as Failure,
         FinishedRun as FinishedRun,
         MLflow as MLflow,
         Part as Part,
