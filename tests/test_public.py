@@ -149,12 +149,13 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.xfail(strict=True, reason="386 kB, 350 kB aimed at: docs/benchmarks.md")
 def test_the_wheel_is_small():
     """Compressed as pip compresses it."""
     with zipfile.ZipFile(packed := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as wheel:
         for path in SOURCE.parent.rglob("*.py"):
             wheel.write(path, path.relative_to(SOURCE.parent.parent))
-    assert len(packed.getvalue()) <= 400_000 - METADATA  # docs/benchmarks.md says what is aimed at
+    assert len(packed.getvalue()) <= 350_000 - METADATA
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
