@@ -10,12 +10,15 @@ from jax import lax
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.records import brief
 
-__all__ = ["History", "append", "empty", "total"]
+__all__ = ["History", "append", "empty", "observe_again", "spread_rows", "total"]
 
 Sum = TypeVar("Sum")
 
 BLOCK = 256
 """Rows summed at a time by `total`: large enough for matrix products, small enough not to waste the last block."""
+
+MOST_AGAIN = 4096
+"""Rows that `observe_again` shows at most: what a lesson costs must not grow with all that was ever seen."""
 
 
 @brief
@@ -68,6 +71,26 @@ def total(history: History, of: Callable[[Any, jax.Array, jax.Array], Sum]) -> S
     shapes = jax.eval_shape(of, first_rows, history.rewards[:size], history.rewards[:size])
     zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
     return lax.fori_loop(jnp.int32(0), (jnp.minimum(history.rounds, capacity) + size - 1) // size, block, zero)
+
+
+def spread_rows(seen: jax.Array, capacity: int, *, most: int) -> tuple[jax.Array, jax.Array]:
+    """Rows of a history, at most `most` and evenly spread over those observed, and how many of them count."""
+    size = min(most, capacity)
+    count = jnp.minimum(seen, size).astype(jnp.int32)
+    stride = seen.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32)
+    rows = (jnp.arange(size, dtype=jnp.float32) * stride).astype(jnp.int32)
+    return jnp.clip(rows, 0, capacity - 1), count
+
+
+def observe_again(history: History, observe: Callable[[Any, Any, jax.Array], Sum], belief: Sum) -> Sum:
+    """The belief after it has observed the history, or MOST_AGAIN rows of it, evenly spread."""
+    rows, count = spread_rows(history.seen, history.rewards.shape[0], most=MOST_AGAIN)
+
+    def one(index: jax.Array, belief: Sum) -> Sum:
+        row = rows[index]
+        return observe(belief, jax.tree.map(lambda leaf: leaf[row], history.contexts), history.rewards[row])
+
+    return lax.fori_loop(jnp.int32(0), count, one, belief)
 
 
 def _zero_unless(rows: jax.Array, leaf: jax.Array) -> jax.Array:

@@ -23,10 +23,12 @@ __all__ = [
     "Origin",
     "Policy",
     "Prediction",
+    "Review",
     "Rule",
     "Slot",
     "check_slot",
     "check_vector",
+    "combine",
     "fingerprint",
     "guard",
     "policy",
@@ -35,6 +37,7 @@ __all__ = [
 
 Belief: TypeAlias = Any
 Context: TypeAlias = Any
+Review: TypeAlias = Callable[[Any, History], Any]
 
 
 @brief
@@ -126,6 +129,9 @@ class Policy(NamedTuple):
     """key, belief, history -> belief, Info. Costly; when the schedule says so: TrainNN."""
     origin: "Origin | None" = None
     """How `build` made it, so that it can be made again; None for a policy of your own."""
+    review: "Review | None" = None
+    """belief, history -> what `observe` accumulates, such as Z, computed anew; what was trained stays. If None, an
+    `OnlineBandit` with a window starts it from nothing and observes the window again."""
 
     def __repr__(self) -> str:
         if self.origin is None:
@@ -158,6 +164,8 @@ class Estimator(NamedTuple):
     learn: Callable[[jax.Array, Belief, History], tuple[Belief, Info]]
     check: Callable[[Context], None]
     """Raises InputError for a context of one arm that does not fit; sees shapes only."""
+    review: "Review | None" = None
+    """as of a `Policy`"""
 
 
 Rule: TypeAlias = Callable[[jax.Array, Prediction, jax.Array], Choice]
@@ -173,13 +181,18 @@ def policy(estimator: Estimator, rule: Rule) -> Policy:
     Returns:
         The policy, compiled on first use, its input checked.
     """
+    return guard(combine(estimator, rule)._replace(review=None), estimator.check)
+
+
+def combine(estimator: Estimator, rule: Rule) -> Policy:
+    """The policy of `policy(estimator, rule)` without its checks, for another function to build upon."""
 
     def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array) -> Choice:
         shared = Prediction._make((0, 0, None, None))
         # from Algorithm 1, line 6 to Algorithm 1, line 9: the loop over arms, side by side
         return rule(key, jax.vmap(estimator.predict, (None, 0), shared)(belief, contexts), available)
 
-    return guard(Policy(estimator.init, select, estimator.observe, estimator.learn), estimator.check)
+    return Policy(estimator.init, select, estimator.observe, estimator.learn, review=estimator.review)
 
 
 def guard(bare: Policy, check: Callable[[Context], None]) -> Policy:
@@ -206,7 +219,8 @@ def guard(bare: Policy, check: Callable[[Context], None]) -> Policy:
             raise InputError(f"reward must be one number, got shape {jnp.shape(reward)}.")
         return update(belief, context, reward)
 
-    return Policy(init, select, observe, train)
+    review = None if bare.review is None else exact(jax.jit(bare.review))
+    return Policy(init, select, observe, train, review=review)
 
 
 def fingerprint(belief: Belief) -> str:

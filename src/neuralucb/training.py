@@ -1,17 +1,18 @@
 """TrainNN (Algorithm 2): gradient descent to the letter, and the minibatch version of the paper's experiments."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jax import lax, random
 
-from neuralucb.history import History, total
+from neuralucb.history import History, spread_rows, total
 from neuralucb.policy import Info
 from neuralucb.runtime.precision import Number
 
-__all__ = ["DECAYS", "Train", "draw_rows", "gradient_descent", "sgd"]
+__all__ = ["DECAYS", "Train", "careful_sgd", "draw_rows", "gradient_descent", "sgd"]
 
 Apply: TypeAlias = Callable[[Any, Any], jax.Array]
 Steps: TypeAlias = int | Literal["t"]
@@ -26,6 +27,15 @@ CHUNK = 50
 
 EXPLOSION = 1e3
 """A loss this many times that of θ_0 and of predicting 0, whichever is larger, is called divergence even if finite."""
+
+CHECKED = 1024
+"""Rows by which `careful_sgd` compares the fit before and after, evenly spread over the history."""
+
+WORSE = 0.1
+"""A loss larger by this share is worse; less is the noise of minibatches."""
+
+SHORTER = 0.1
+"""The steps of another try, over those of the last."""
 
 
 class _State(NamedTuple):
@@ -73,34 +83,78 @@ def sgd(
     """
 
     def train(key: jax.Array, apply: Apply, params: Any, initial: Any, history: History) -> tuple[Any, Info]:
-        count = history.rounds if steps == "t" else jnp.int32(steps)
-        chunk = CHUNK if steps == "t" else max(1, min(CHUNK, steps))
-        seen = history.seen
-
-        def step(state: _State, rows: jax.Array, index: jax.Array) -> _State:
-            batch = jax.tree.map(lambda leaf: leaf[rows], history.contexts)
-            rewards = history.rewards[rows]
-            weights = jnp.full(rewards.shape, 1 / batch_size, dtype=rewards.dtype) * (seen > 0).astype(rewards.dtype)
-            loss, gradient = jax.value_and_grad(_squared_error)(state.params, apply, batch, rewards, weights)
-            pull_now = jnp.asarray(pull, dtype=loss.dtype) / _at_least_one(seen, loss.dtype)
-            left = 1 - index.astype(loss.dtype) / count.astype(loss.dtype) if decay == "linear" else jnp.ones_like(loss)
-            if optimizer is None:
-                eta = jnp.asarray(step_size, dtype=loss.dtype) * left
-                return _moved(state, _descend(state.params, gradient, initial, eta, pull_now), (), loss)
-            gradient = jax.tree.map(lambda g, w, w0: g + pull_now * (w - w0), gradient, state.params, initial)
-            change, inner = optimizer.update(gradient, state.optimizer, state.params)
-            moved = jax.tree.map(lambda w, dw: w + left * dw.astype(w.dtype), state.params, change)
-            return _moved(state, moved, inner, loss)
-
-        def steps_of_chunk(index: jax.Array, state: _State) -> _State:
-            first = index * chunk
-            rows = draw_rows(random.fold_in(key, index), (chunk, batch_size), seen)
-            here = jnp.minimum(chunk, count - first)
-            return lax.fori_loop(jnp.int32(0), here, lambda j, inner: step(inner, rows[j], first + j), state)
-
-        start = _begin(params, () if optimizer is None else optimizer.init(params))
-        end = lax.fori_loop(jnp.int32(0), (count + chunk - 1) // chunk, steps_of_chunk, start)
+        walk = partial(_walk, step_size=step_size, steps=steps, batch_size=batch_size, pull=pull, decay=decay)
+        end = walk(key, apply, params, initial, history, optimizer=optimizer)
         return _finish(apply, end, initial, history)
+
+    return train
+
+
+def careful_sgd(
+    *,
+    step_size: Number,
+    steps: Steps,
+    batch_size: int,
+    pull: Number,
+    optimizer: Callable[[Number], Any] | None = None,
+    decay: Decay = "none",
+    retries: int,
+) -> Train:
+    """`sgd` that does not make the fit worse: a trust region on L/t, the loss with its pull, from call to call.
+
+    A call after which L/t is larger than at its start by more than WORSE, or not finite, is made again from the same
+    start with steps SHORTER, up to `retries` times. If none helps, θ stays as it was, and the call counts as diverged.
+    L/t is compared on CHECKED rows, so that a call costs the same however long the history.
+
+    Args:
+        step_size: η of the first try.
+        steps: J.
+        batch_size: B.
+        pull: The pull to θ_0.
+        optimizer: step size -> an optax transformation; None for the plain step.
+        decay: As in `sgd`.
+        retries: How many more tries there may be.
+    """
+
+    def train(key: jax.Array, apply: Apply, params: Any, initial: Any, history: History) -> tuple[Any, Info]:
+        rows, count = spread_rows(history.seen, history.rewards.shape[0], most=CHECKED)
+        contexts, rewards = jax.tree.map(lambda leaf: leaf[rows], (history.contexts, history.rewards))
+        share = (jnp.arange(len(rows), dtype=jnp.int32) < count).astype(rewards.dtype) / _at_least_one(
+            count, rewards.dtype
+        )
+
+        def error(tried: Any) -> jax.Array:
+            return _squared_error(tried, apply, contexts, rewards, share)
+
+        def loss(tried: Any) -> jax.Array:
+            squares = jax.tree.map(lambda w, w0: ((w - w0) ** 2).sum(), tried, initial)
+            distance = jnp.stack(jax.tree.leaves(squares)).sum()
+            strength = jnp.asarray(pull, distance.dtype) / _at_least_one(history.seen, distance.dtype)
+            return error(tried) + 0.5 * strength * distance
+
+        before = loss(params)
+        negligible = 0.5e-3 * (share * rewards**2).sum()  # a thousandth of the loss of predicting 0
+        bound = (1 + WORSE) * before + negligible.astype(before.dtype)
+
+        def is_worse(after: jax.Array) -> jax.Array:
+            return ~((after <= bound) & jnp.isfinite(after))
+
+        def go_on(tried: tuple[jax.Array, Any, jax.Array]) -> jax.Array:
+            return (tried[0] <= retries) & is_worse(tried[2])
+
+        def attempt(tried: tuple[jax.Array, Any, jax.Array]) -> tuple[jax.Array, Any, jax.Array]:
+            number = tried[0]
+            eta = jnp.asarray(step_size, before.dtype) * jnp.asarray(SHORTER, before.dtype) ** number
+            inner = None if optimizer is None else optimizer(eta)
+            walk = partial(_walk, step_size=eta, steps=steps, batch_size=batch_size, pull=pull, decay=decay)
+            moved = walk(key, apply, params, initial, history, optimizer=inner).params
+            return number + 1, moved, loss(moved)
+
+        start = jnp.int32(0), params, jnp.full_like(before, jnp.inf)
+        _, moved, after = lax.while_loop(go_on, attempt, start)
+        failed = is_worse(after)
+        kept = jax.tree.map(lambda new, old: jnp.where(failed, old, new), moved, params)
+        return kept, Info(error(kept), failed)
 
     return train
 
@@ -109,6 +163,50 @@ def draw_rows(key: jax.Array, shape: tuple[int, ...], count: jax.Array) -> jax.A
     """Rows below count, with replacement; the bias of the remainder is below count/2³²."""
     bits = random.bits(key, shape, dtype=jnp.uint32)
     return (bits % _at_least_one(count, jnp.uint32)).astype(jnp.int32)
+
+
+def _walk(
+    key: jax.Array,
+    apply: Apply,
+    params: Any,
+    initial: Any,
+    history: History,
+    *,
+    step_size: Number,
+    steps: Steps,
+    batch_size: int,
+    pull: Number,
+    optimizer: Any,
+    decay: Decay,
+) -> _State:
+    """The minibatch steps of one call."""
+    count = history.rounds if steps == "t" else jnp.int32(steps)
+    chunk = CHUNK if steps == "t" else max(1, min(CHUNK, steps))
+    seen = history.seen
+
+    def step(state: _State, rows: jax.Array, index: jax.Array) -> _State:
+        batch = jax.tree.map(lambda leaf: leaf[rows], history.contexts)
+        rewards = history.rewards[rows]
+        weights = jnp.full(rewards.shape, 1 / batch_size, dtype=rewards.dtype) * (seen > 0).astype(rewards.dtype)
+        loss, gradient = jax.value_and_grad(_squared_error)(state.params, apply, batch, rewards, weights)
+        pull_now = jnp.asarray(pull, dtype=loss.dtype) / _at_least_one(seen, loss.dtype)
+        left = 1 - index.astype(loss.dtype) / count.astype(loss.dtype) if decay == "linear" else jnp.ones_like(loss)
+        if optimizer is None:
+            eta = jnp.asarray(step_size, dtype=loss.dtype) * left
+            return _moved(state, _descend(state.params, gradient, initial, eta, pull_now), (), loss)
+        gradient = jax.tree.map(lambda g, w, w0: g + pull_now * (w - w0), gradient, state.params, initial)
+        change, inner = optimizer.update(gradient, state.optimizer, state.params)
+        moved = jax.tree.map(lambda w, dw: w + left * dw.astype(w.dtype), state.params, change)
+        return _moved(state, moved, inner, loss)
+
+    def steps_of_chunk(index: jax.Array, state: _State) -> _State:
+        first = index * chunk
+        rows = draw_rows(random.fold_in(key, index), (chunk, batch_size), seen)
+        here = jnp.minimum(chunk, count - first)
+        return lax.fori_loop(jnp.int32(0), here, lambda j, inner: step(inner, rows[j], first + j), state)
+
+    start = _begin(params, () if optimizer is None else optimizer.init(params))
+    return lax.fori_loop(jnp.int32(0), (count + chunk - 1) // chunk, steps_of_chunk, start)
 
 
 def _squared_error(params: Any, apply: Apply, contexts: Any, rewards: jax.Array, weights: jax.Array) -> jax.Array:

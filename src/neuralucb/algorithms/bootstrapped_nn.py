@@ -10,6 +10,7 @@ from neuralucb.algorithms.shared_settings import (
     PULL,
     TRAINING,
     check_training,
+    in_units,
     network_for,
     training_for,
 )
@@ -26,13 +27,17 @@ def bootstrapped_nn(task: Task, settings: Mapping[str, Any]) -> Policy:
     A round costs K evaluations of one network; a training trains all networks side by side.
     Departs from the paper in: `gaussian` θ_0 by default; `paper` on request.
     """
-    return bootstrap(
-        network_for(task, settings),
-        training_for(settings),
-        networks=settings["networks"],
-        inclusion=settings["inclusion"],
-        start=settings["start"],
-    )
+
+    def make(task: Task) -> Policy:
+        return bootstrap(
+            network_for(task, settings),
+            training_for(settings),
+            networks=settings["networks"],
+            inclusion=settings["inclusion"],
+            start=settings["start"],
+        )
+
+    return in_units(task, settings, make)
 
 
 BOOTSTRAPPED_NN = Algorithm(

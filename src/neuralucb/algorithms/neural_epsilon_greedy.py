@@ -11,12 +11,13 @@ from neuralucb.algorithms.shared_settings import (
     PULL,
     TRAINING,
     check_training,
+    in_units,
     network_for,
     training_for,
 )
 from neuralucb.designs import none
 from neuralucb.estimators.neural import neural
-from neuralucb.policy import Policy, policy
+from neuralucb.policy import Policy, combine
 from neuralucb.rules import epsilon_greedy
 
 __all__ = ["NEURAL_EPSILON_GREEDY"]
@@ -28,8 +29,12 @@ def neural_epsilon_greedy(task: Task, settings: Mapping[str, Any]) -> Policy:
     A round costs K network evaluations; a training costs what NeuralUCB's costs.
     Departs from the paper in: `gaussian` θ_0 by default, where the text has two halves; `paper` on request.
     """
-    estimator = neural(network_for(task, settings), none(), training_for(settings), start=settings["start"])
-    return policy(estimator, epsilon_greedy(settings["epsilon"]))
+
+    def make(task: Task) -> Policy:
+        estimator = neural(network_for(task, settings), none(), training_for(settings), start=settings["start"])
+        return combine(estimator, epsilon_greedy(settings["epsilon"]))
+
+    return in_units(task, settings, make)
 
 
 NEURAL_EPSILON_GREEDY = Algorithm(

@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from neuralucb.algorithms.algorithm import Algorithm, Task
-from neuralucb.algorithms.shared_settings import DESIGN, EPSILON, NETWORK, RIDGE, check_network, tangent_ridge
+from neuralucb.algorithms.shared_settings import (
+    DESIGN,
+    EPSILON,
+    NETWORK,
+    RIDGE,
+    as_in_paper,
+    check_network,
+    tangent_ridge,
+)
 from neuralucb.policy import Policy, policy
 from neuralucb.rules import epsilon_greedy
 
@@ -25,7 +33,7 @@ NEURAL_EPSILON_GREEDY0 = Algorithm(
     "the same ridge regression, ε-greedy choice",
     "Zhou, Li & Gu 2020, Section 7",
     "nothing",
-    (EPSILON, RIDGE, *NETWORK, *DESIGN),
+    (EPSILON, RIDGE, *as_in_paper(NETWORK), *as_in_paper(DESIGN)),
     neural_epsilon_greedy0,
     check_network,
     title="Neural ε-greedy₀",

@@ -4,10 +4,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from neuralucb.algorithms.algorithm import Algorithm, Task
-from neuralucb.algorithms.shared_settings import NETWORK, PULL, TRAINING, check_training, network_for, training_for
+from neuralucb.algorithms.shared_settings import (
+    NETWORK,
+    PULL,
+    TRAINING,
+    check_training,
+    in_units,
+    network_for,
+    training_for,
+)
 from neuralucb.designs import none
 from neuralucb.estimators.neural import neural
-from neuralucb.policy import Policy, policy
+from neuralucb.policy import Policy, combine
 from neuralucb.rules import square_cb
 from neuralucb.settings import number
 
@@ -21,8 +29,12 @@ def neural_square_cb(task: Task, settings: Mapping[str, Any]) -> Policy:
     Departs from the paper in: the oracle, a network retrained on all observations, where the text has an online
     regression with a bound on its regret.
     """
-    estimator = neural(network_for(task, settings), none(), training_for(settings), start=settings["start"])
-    return policy(estimator, square_cb(settings["learning_rate"]))
+
+    def make(task: Task) -> Policy:
+        estimator = neural(network_for(task, settings), none(), training_for(settings), start=settings["start"])
+        return combine(estimator, square_cb(settings["learning_rate"]))
+
+    return in_units(task, settings, make)
 
 
 NEURAL_SQUARE_CB = Algorithm(

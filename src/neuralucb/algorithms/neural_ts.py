@@ -13,12 +13,13 @@ from neuralucb.algorithms.shared_settings import (
     TRAINING,
     check_training,
     design_for,
+    in_units,
     network_for,
     training_for,
 )
 from neuralucb.confidence import constant
 from neuralucb.estimators.neural import neural
-from neuralucb.policy import Policy, policy
+from neuralucb.policy import Policy, combine
 from neuralucb.rules import thompson
 
 __all__ = ["NEURAL_TS"]
@@ -32,9 +33,13 @@ def neural_ts(task: Task, settings: Mapping[str, Any]) -> Policy:
     Costs as NeuralUCB, and O(K²) for the propensities.
     Departs from the paper in: `gaussian` θ_0 by default, where the text has two halves; `paper` on request.
     """
-    network = network_for(task, settings)
-    estimator = neural(network, design_for(network, settings), training_for(settings), start=settings["start"])
-    return policy(estimator, thompson(constant(settings["exploration"] * settings["regularization"] ** 0.5)))
+
+    def make(task: Task) -> Policy:
+        network = network_for(task, settings)
+        estimator = neural(network, design_for(network, settings), training_for(settings), start=settings["start"])
+        return combine(estimator, thompson(constant(settings["exploration"] * settings["regularization"] ** 0.5)))
+
+    return in_units(task, settings, make)
 
 
 NEURAL_TS = Algorithm(

@@ -16,12 +16,13 @@ from neuralucb.algorithms.shared_settings import (
     assumptions,
     check_training,
     design_for,
+    in_units,
     network_for,
     training_for,
 )
 from neuralucb.confidence import Confidence, constant, theoretical
 from neuralucb.estimators.neural import neural
-from neuralucb.policy import Policy, policy
+from neuralucb.policy import Policy, combine
 from neuralucb.rules import ucb
 from neuralucb.runtime.errors import InputError
 from neuralucb.settings import choice
@@ -36,9 +37,12 @@ def neural_ucb(task: Task, settings: Mapping[str, Any]) -> Policy:
     Departs from the paper in: `gaussian` θ_0 by default, where the text has two halves; `paper` on request.
     """
     # T, λ, ν, δ, S, η, J, m and L of Algorithm 1, line 1 are the task and the settings
-    network = network_for(task, settings)
-    estimator = neural(network, design_for(network, settings), training_for(settings), start=settings["start"])
-    return policy(estimator, ucb(_confidence(settings)))
+    def make(task: Task) -> Policy:
+        network = network_for(task, settings)
+        estimator = neural(network, design_for(network, settings), training_for(settings), start=settings["start"])
+        return combine(estimator, ucb(_confidence(settings)))
+
+    return in_units(task, settings, make)
 
 
 def _confidence(settings: Mapping[str, Any]) -> Confidence:

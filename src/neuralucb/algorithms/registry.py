@@ -12,9 +12,9 @@ from neuralucb.algorithms.bootstrapped_nn import BOOTSTRAPPED_NN
 from neuralucb.algorithms.glm_ucb import GLM_UCB
 from neuralucb.algorithms.kernel_ucb import KERNEL_UCB
 from neuralucb.algorithms.lin_ucb import LIN_UCB
-from neuralucb.algorithms.networks import DEFAULT
 from neuralucb.algorithms.neural_epsilon_greedy import NEURAL_EPSILON_GREEDY
 from neuralucb.algorithms.neural_epsilon_greedy0 import NEURAL_EPSILON_GREEDY0
+from neuralucb.algorithms.neural_mix import NEURAL_MIX
 from neuralucb.algorithms.neural_square_cb import NEURAL_SQUARE_CB
 from neuralucb.algorithms.neural_ts import NEURAL_TS
 from neuralucb.algorithms.neural_ucb import NEURAL_UCB
@@ -42,6 +42,9 @@ ARGUMENTS = (
 )
 """Names of arguments of `build` and `run`, which a setting cannot have."""
 
+BEFORE = {"network": "mlp", "retries": 0, "units": "given"}
+"""What files of version 0.1 mean, which do not have these settings; an origin leaves them out where they are so."""
+
 
 def _check(name: str, algorithm: Algorithm) -> None:
     what = f"algorithm {name!r}"
@@ -54,6 +57,7 @@ def _check(name: str, algorithm: Algorithm) -> None:
 
 ALGORITHMS: Registry[Algorithm] = Registry("algorithm", Algorithm, _check, lambda algorithm: algorithm.recipe)
 for _algorithm in (
+    NEURAL_MIX,
     NEURAL_UCB,
     NEURAL_EPSILON_GREEDY,
     NEURAL_UCB0,
@@ -70,11 +74,11 @@ for _algorithm in (
     ALGORITHMS[_algorithm.name] = _algorithm
 
 
-def build(name: str, *, dim: int, rounds: int | None = None, shared_by: int | None = None, **settings: Any) -> Policy:
+def build(name: str = "neural-mix", *, dim: int, rounds: int | None = None, shared_by: int | None = None, **settings: Any) -> Policy:
     """Make the named algorithm, with these settings, as a policy for contexts of `dim` numbers.
 
     Args:
-        name: One of `ALGORITHMS`, such as "neural-ucb".
+        name: One of `ALGORITHMS`, such as "neural-ucb"; by default NeuralMix, which needs no tuning.
         dim: d, the numbers in a context.
         rounds: T, if it is known. Algorithms that gain from it use it, and must then not be played longer.
         shared_by: The number of arms, if they share one context; contexts are then `Slot(x, arm)`.
@@ -105,8 +109,7 @@ def build(name: str, *, dim: int, rounds: int | None = None, shared_by: int | No
     task = Task(int(dim), rounds, shared_by)
     algorithm.check(task, values)
     chosen = tuple(values.items())
-    # left out where it is the default: files of version 0.1 do not have it
-    kept = tuple(item for item in chosen if item != ("network", DEFAULT))
+    kept = tuple(item for item in chosen if item not in BEFORE.items())
     return _make(algorithm, task, chosen)._replace(origin=Origin(name, *task, kept))
 
 
@@ -205,7 +208,9 @@ def rebuild(origin: Origin) -> Policy:
         True
     """
     algorithm, dim, rounds, shared_by, settings = origin
-    return build(algorithm, dim=dim, rounds=rounds, shared_by=shared_by, **dict(settings))
+    known = {setting.name for setting in find_algorithm(algorithm).settings}
+    before = {name: value for name, value in BEFORE.items() if name in known}
+    return build(algorithm, dim=dim, rounds=rounds, shared_by=shared_by, **before | dict(settings))
 
 
 def _reduce(policy: Policy) -> tuple[Callable[[Origin], Policy], tuple[Origin]]:

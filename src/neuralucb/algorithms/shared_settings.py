@@ -1,6 +1,6 @@
 """Settings that several algorithms share, and the parts they build."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,14 +14,16 @@ from neuralucb.estimators.features import Features, raw, raw_by_arm, tangent
 from neuralucb.estimators.kernel import kernel
 from neuralucb.estimators.neural import STARTS
 from neuralucb.estimators.ridge import ridge
+from neuralucb.estimators.self_scaling import self_scaling
 from neuralucb.gradients import inner
 from neuralucb.networks.encodings import ENCODINGS, concat, disjoint, heads
 from neuralucb.networks.mlp import INITIALIZATIONS, SCALINGS, mlp
 from neuralucb.networks.network import Network
-from neuralucb.policy import Estimator
+from neuralucb.policy import Estimator, Policy, check_slot, check_vector, guard
 from neuralucb.runtime.errors import InputError
-from neuralucb.settings import choice, flag, integer, number, steps
-from neuralucb.training import DECAYS, Train, gradient_descent, sgd
+from neuralucb.runtime.precision import Number
+from neuralucb.settings import Setting, choice, flag, integer, number, steps
+from neuralucb.training import DECAYS, Train, careful_sgd, gradient_descent, sgd
 
 __all__ = [
     "ALPHA",
@@ -31,16 +33,19 @@ __all__ = [
     "EPSILON",
     "EXPLORATION",
     "NETWORK",
+    "PAPER",
     "PRECISION",
     "PULL",
     "RADIUS",
     "REGULARIZATION",
     "RIDGE",
     "TRAINING",
+    "as_in_paper",
     "assumptions",
     "check_network",
     "check_training",
     "design_for",
+    "in_units",
     "linear_design",
     "linear_features",
     "network_for",
@@ -53,6 +58,9 @@ DEPARTS = "a gaussian θ_0 by default, where the text has two halves (initializa
 """Where the algorithms that train a network depart from the paper."""
 
 PRECISIONS = ("float32", "float64")
+
+
+UNITS = ("learned", "given")
 
 
 OPTIMIZERS = ("plain", "adam", "rmsprop", "adagrad")
@@ -78,25 +86,28 @@ EPSILON = number("epsilon", "ε", 0.01, "probability of a random arm", least=0, 
 
 NETWORK = (
     NETWORK_BY_NAME,
-    integer("width", "m", 20, "hidden units per layer"),
-    integer("depth", "L", 2, "layers", least=2),
-    choice("initialization", "θ_0", "gaussian", "how the network starts", options=INITIALIZATIONS),
-    choice("scaling", "", "tangent", "with the paper's factor √m, or standard", options=SCALINGS),
+    integer("width", "m", 128, "hidden units per layer"),
+    integer("depth", "L", 3, "layers", least=2),
+    choice("initialization", "θ_0", "symmetric", "how the network starts", options=INITIALIZATIONS),
+    choice("scaling", "", "standard", "with the paper's factor √m (tangent), or standard", options=SCALINGS),
     flag("duplicate", "", False, "contexts become [x, x]/√2"),
     flag("biases", "", False, "each layer sees a 1 beside its inputs"),
-    choice("encoding", "", "disjoint", "of shared contexts and arms", options=ENCODINGS),
+    choice("encoding", "", "heads", "of shared contexts and arms", options=ENCODINGS),
     choice("network_precision", "", "float32", "of the network's numbers", options=PRECISIONS),
 )
+"""By default what works on data in any units; the paper's values are `experiments.presets.PAPER`."""
 
 
 TRAINING = (
-    number("step_size", "η", 0.05, "size of a training step", above=0, grid=(0.001, 0.01, 0.1)),
-    steps("t"),
+    number("step_size", "η", 0.002, "size of a training step", above=0, grid=(0.001, 0.01, 0.1)),
+    steps(300),
     choice("method", "TrainNN", "sgd", "minibatches, or Algorithm 2", options=("sgd", "gradient-descent")),
-    integer("batch_size", "B", 50, "rows of a minibatch"),
-    choice("start", "θ^(0)", "initial", "training starts at θ_0, or at the last θ", options=STARTS),
-    choice("optimizer", "", "plain", "the step itself; others are optax's", options=OPTIMIZERS),
-    choice("decay", "", "none", "of the step within one training", options=DECAYS),
+    integer("batch_size", "B", 64, "rows of a minibatch"),
+    choice("start", "θ^(0)", "warm", "training starts at θ_0, or at the last θ", options=STARTS),
+    choice("optimizer", "", "adam", "the step itself; plain, or optax's", options=OPTIMIZERS),
+    choice("decay", "", "linear", "of the step within one training", options=DECAYS),
+    integer("retries", "", 2, "trainings with shorter steps after one that made the fit worse", least=0),
+    choice("units", "", "learned", "of contexts and rewards: learned as they come, or as given", options=UNITS),
 )
 
 
@@ -109,7 +120,7 @@ PRECISION = choice(
 )
 
 
-DESIGN = (choice("design", "Z", "full", "exact, or its diagonal alone", options=("full", "diagonal")), PRECISION)
+DESIGN = (choice("design", "Z", "diagonal", "exact, or its diagonal alone", options=("full", "diagonal")), PRECISION)
 
 
 RADIUS = (
@@ -120,6 +131,30 @@ RADIUS = (
 
 
 CONSTANTS = tuple(number(f"constant_{i}", f"C_{i}", 1.0, "of theoretical γ_t", least=0) for i in (1, 2, 3))
+
+
+PAPER: dict[str, Any] = {
+    "width": 20,
+    "depth": 2,
+    "initialization": "gaussian",
+    "scaling": "tangent",
+    "encoding": "disjoint",
+    "step_size": 0.05,
+    "steps": "t",
+    "batch_size": 50,
+    "start": "initial",
+    "optimizer": "plain",
+    "decay": "none",
+    "retries": 0,
+    "units": "given",
+    "design": "full",
+}
+"""The paper's protocol, where our defaults differ from it."""
+
+
+def as_in_paper(settings: Sequence[Setting]) -> tuple[Setting, ...]:
+    """The settings with the paper's values as defaults: for algorithms that train nothing."""
+    return tuple(setting._replace(default=PAPER.get(setting.name, setting.default)) for setting in settings)
 
 
 def network_for(task: Task, settings: Mapping[str, Any]) -> Network:
@@ -133,7 +168,26 @@ def training_for(settings: Mapping[str, Any]) -> Train:
     common = {name: settings[name] for name in ("step_size", "steps")} | {"pull": factor * settings["regularization"]}
     if settings["method"] == "gradient-descent":
         return gradient_descent(**common)
-    return sgd(**common, batch_size=settings["batch_size"], optimizer=_optimizer(settings), decay=settings["decay"])
+    common |= {name: settings[name] for name in ("batch_size", "decay")}
+    optimizer = _optimizer(settings)
+    if settings["retries"]:
+        return careful_sgd(**common, optimizer=optimizer, retries=settings["retries"])
+    return sgd(**common, optimizer=None if optimizer is None else optimizer(settings["step_size"]))
+
+
+def in_units(task: Task, settings: Mapping[str, Any], make: Callable[[Task], Policy]) -> Policy:
+    """The policy that `make` makes, its input checked; in learned units it is shown scaled contexts and rewards.
+
+    Args:
+        task: What the policy is for.
+        settings: Those that a policy which trains a network has.
+        make: task -> the bare policy; in learned units the contexts of its task have a 1 more, for the paper's network.
+    """
+    check = check_vector(task.dim) if task.shared_by is None else check_slot(task.dim, task.shared_by)
+    if settings["units"] == "given":
+        return guard(make(task)._replace(review=None), check)
+    intercept = _is_papers(settings)
+    return guard(self_scaling(make(task._replace(dim=task.dim + intercept)), task.dim, intercept=intercept), check)
 
 
 def design_for(network: Network, settings: Mapping[str, Any]) -> Design:
@@ -192,7 +246,7 @@ def check_network(task: Task, settings: Mapping[str, Any]) -> None:
 def check_training(task: Task, settings: Mapping[str, Any]) -> None:
     """Refuse a network that cannot be built for this task, and what Algorithm 2 does not have."""
     check_network(task, settings)
-    for name, only in (("optimizer", "plain"), ("decay", "none")):
+    for name, only in (("optimizer", "plain"), ("decay", "none"), ("retries", 0)):
         if settings["method"] == "gradient-descent" and settings[name] != only:
             raise InputError(
                 f"{name} must be {only} with method=gradient-descent, which is Algorithm 2 to the letter, "
@@ -217,9 +271,11 @@ def _is_papers(settings: Mapping[str, Any]) -> bool:
     return bool(settings.get("network", DEFAULT) == DEFAULT)
 
 
-def _optimizer(settings: Mapping[str, Any]) -> Any:
+def _optimizer(settings: Mapping[str, Any]) -> Callable[[Number], Any] | None:
+    """step size -> the optimizer"""
     if settings["optimizer"] == "plain":
         return None
     import optax  # imported on request: the paper needs only the plain step
 
-    return getattr(optax, settings["optimizer"])(jnp.asarray(settings["step_size"], settings["network_precision"]))
+    make = getattr(optax, settings["optimizer"])
+    return lambda step_size: make(jnp.asarray(step_size, settings["network_precision"]))

@@ -8,7 +8,7 @@ from jax import random
 
 from neuralucb.history import History
 from neuralucb.networks.network import Network
-from neuralucb.policy import Choice, Context, Info, Policy, guard
+from neuralucb.policy import Choice, Context, Info, Policy
 from neuralucb.rules import best_arm, best_shares
 from neuralucb.runtime.precision import Number
 from neuralucb.training import Train
@@ -35,6 +35,7 @@ def bootstrap(
     """Each round one network, chosen uniformly, decides greedily; each learns from a share `inclusion` of the data.
 
     A round costs K evaluations of one network; a training trains all networks side by side under `vmap`.
+    Bare: `guard` adds the checks of its input.
     Propensity: exact, the share of networks that would choose the arm, ties counted. It costs K evaluations of every
     network, unless a compiled caller, such as a simulation, does not use it.
     """
@@ -69,7 +70,7 @@ def bootstrap(
         params, info = jax.vmap(one)(*keys, begin, belief.initial)
         return belief._replace(params=params), Info(info.loss.mean(), info.diverged.any())
 
-    return guard(Policy(init, select, observe, learn), network.check)
+    return Policy(init, select, observe, learn, review=lambda belief, history: belief)
 
 
 def _sample(key: jax.Array, history: History, inclusion: Number) -> History:

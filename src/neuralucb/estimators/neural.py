@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from neuralucb.designs import Design
-from neuralucb.history import History
+from neuralucb.history import History, observe_again
 from neuralucb.networks.network import Network
 from neuralucb.policy import Context, Estimator, Info, Prediction
 from neuralucb.training import Train
@@ -56,4 +56,8 @@ def neural(
         params, info = train(key, network.apply_many, begin, belief.initial, history)  # Algorithm 1, line 12
         return belief._replace(params=params), info
 
-    return Estimator(init, predict, observe, learn, network.check)
+    def review(belief: Neural, history: History) -> Neural:
+        start = belief._replace(z=design.init(), rounds=jnp.int32(0))
+        return observe_again(history, observe, start)._replace(rounds=history.rounds)
+
+    return Estimator(init, predict, observe, learn, network.check, review)

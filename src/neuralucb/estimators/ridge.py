@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from neuralucb.designs import Design
 from neuralucb.estimators.features import Features
 from neuralucb.gradients import dense
-from neuralucb.history import History
+from neuralucb.history import History, observe_again
 from neuralucb.policy import Context, Estimator, Info, Prediction
 
 __all__ = ["Ridge", "ridge"]
@@ -28,9 +28,12 @@ def ridge(features: Features, design: Design) -> Estimator:
     """Mean ⟨φ(x), Z⁻¹b⟩ and width sqrt(φᵀZ⁻¹φ). A round costs what the design costs."""
 
     def init(key: jax.Array) -> Ridge:
+        return begin(features.init(key))
+
+    def begin(params: Any) -> Ridge:
         z = design.init()  # Algorithm 3, line 3
         zero = design.solve(z, jnp.zeros(features.size, dtype=jnp.float32))
-        return Ridge(features.init(key), z, zero, zero, jnp.int32(0))
+        return Ridge(params, z, zero, zero, jnp.int32(0))
 
     def predict(belief: Ridge, context: Context) -> Prediction:
         phi = features.apply(belief.params, context)
@@ -47,4 +50,7 @@ def ridge(features: Features, design: Design) -> Estimator:
     def learn(key: jax.Array, belief: Ridge, history: History) -> tuple[Ridge, Info]:
         return belief, Info.nothing()
 
-    return Estimator(init, predict, observe, learn, features.check)
+    def review(belief: Ridge, history: History) -> Ridge:
+        return observe_again(history, observe, begin(belief.params))._replace(rounds=history.rounds)
+
+    return Estimator(init, predict, observe, learn, features.check, review)

@@ -1,0 +1,135 @@
+"""NeuralMix's estimator: one network at several pulls and a linear model, mixed by how well each predicted."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import random
+
+from neuralucb.estimators.neural import Neural
+from neuralucb.estimators.ridge import Ridge
+from neuralucb.history import History
+from neuralucb.policy import Context, Estimator, Info, Prediction
+from neuralucb.runtime.precision import Number
+
+__all__ = ["Mixture", "mixture", "weights"]
+
+SMALLEST_ERROR = 1e-2
+"""Mean squared errors below this, in units of the rewards' variance, are not told apart."""
+
+
+class Mixture(NamedTuple):
+    """Every member's belief, and the errors that it made on rewards it had not seen."""
+
+    networks: Neural
+    """with a leading axis of members"""
+    linear: Ridge | None
+    errors: jax.Array
+    """E_j = Σ_i ρ^(t-i) (prediction of member j for reward i, made before it was seen, less the reward)²"""
+    count: jax.Array
+    """N = Σ_i ρ^(t-i)"""
+
+
+def mixture(
+    network_at: Callable[[Number], Estimator],
+    pulls: jax.Array,
+    linear: Estimator | None,
+    *,
+    discount: Number,
+    sharpness: Number,
+) -> Estimator:
+    """Members side by side, every one of which learns from every reward, mixed by progressive validation.
+
+        mean = Σ_j w_j f_j(x),   width = σ Σ_j w_j width_j(x),
+        w_j ∝ exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
+
+    where E_j sums the squared errors of predictions that member j made before it saw the reward, each round weighing ρ
+    times the next, and N sums the weights. With s = 1 and normal noise these are the members' posterior probabilities;
+    a smaller s mixes more evenly. σ, the best member's error, is at most 1: the deviation of the rewards.
+
+    Args:
+        network_at: pull -> NeuralUCB's estimator with that pull to θ_0, and that ridge in Z_0; the pull is traced.
+        pulls: λ_j, one per network.
+        linear: The limit of an infinite pull, a ridge regression; None to leave it out.
+        discount: ρ.
+        sharpness: s.
+
+    Returns:
+        The estimator. It costs what its members cost; the networks are lanes of one program.
+    """
+    members = len(pulls) + (linear is not None)
+
+    def init(key: jax.Array) -> Mixture:
+        key_networks, key_linear = random.split(key)
+        keys = random.split(key_networks, len(pulls))
+        networks = jax.vmap(lambda pull, one: network_at(pull).init(one))(pulls, keys)
+        return Mixture(
+            networks,
+            None if linear is None else linear.init(key_linear),
+            jnp.zeros(members, jnp.float32),
+            jnp.zeros((), jnp.float32),
+        )
+
+    def predict(belief: Mixture, context: Context) -> Prediction:
+        each, shares = predict_each(belief, context), weights(belief, sharpness)
+        width = jnp.sqrt(jnp.minimum(_least_error(belief), 1)) * (shares @ each.width)
+        return Prediction(shares @ each.mean, width, belief.networks.rounds[0], shares @ each.log_det)
+
+    def predict_each(belief: Mixture, context: Context) -> Prediction:
+        """[members] of every field."""
+        each = jax.vmap(lambda pull, one: network_at(pull).predict(one, context))(pulls, belief.networks)
+        if linear is None:
+            return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), each)
+        last = linear.predict(belief.linear, context)
+        return jax.tree.map(lambda leaf, one: jnp.append(leaf, one).astype(jnp.float32), each, last)
+
+    def absorb(belief: Mixture, context: Context, reward: jax.Array) -> Mixture:
+        networks = jax.vmap(lambda pull, one: network_at(pull).observe(one, context, reward))(pulls, belief.networks)
+        straight = None if linear is None else linear.observe(belief.linear, context, reward)
+        return belief._replace(networks=networks, linear=straight)
+
+    def observe(belief: Mixture, context: Context, reward: jax.Array) -> Mixture:
+        missed = predict_each(belief, context).mean - reward.astype(jnp.float32)
+        fading = jnp.asarray(discount, jnp.float32)
+        return absorb(belief, context, reward)._replace(
+            errors=fading * belief.errors + missed**2, count=fading * belief.count + 1
+        )
+
+    def learn(key: jax.Array, belief: Mixture, history: History) -> tuple[Mixture, Info]:
+        def one(pull: jax.Array, network: Neural) -> tuple[Neural, Info]:
+            return network_at(pull).learn(key, network, history)
+
+        networks, info = jax.vmap(one)(pulls, belief.networks)
+        shares = weights(belief, sharpness)[: len(pulls)]
+        loss = (shares * info.loss).sum() / jnp.maximum(shares.sum(), jnp.finfo(jnp.float32).tiny)
+        return belief._replace(networks=networks), Info(loss, info.diverged.any())
+
+    def review(belief: Mixture, history: History) -> Mixture:
+        """Errors stay: predictions for rewards already seen would prove nothing."""
+
+        def one(pull: jax.Array, network: Neural) -> Neural:
+            return _review(network_at(pull), network, history)
+
+        straight = None if linear is None else _review(linear, belief.linear, history)
+        return belief._replace(networks=jax.vmap(one)(pulls, belief.networks), linear=straight)
+
+    check = (network_at(1.0) if linear is None else linear).check
+    return Estimator(init, predict, observe, learn, check, review)
+
+
+def weights(belief: Mixture, sharpness: Number) -> jax.Array:
+    """[members] the share of each in the mixture: networks in order of their pulls, then the linear model."""
+    excess = belief.errors - belief.errors.min()
+    return jax.nn.softmax(-jnp.asarray(sharpness, jnp.float32) * excess / (2 * _least_error(belief)))
+
+
+def _least_error(belief: Mixture) -> jax.Array:
+    """The best member's mean squared error; 1, that of predicting the mean, before the first."""
+    error = jnp.maximum(belief.errors.min() / jnp.maximum(belief.count, 1), SMALLEST_ERROR)
+    return jnp.where(belief.count > 0, error, 1)
+
+
+def _review(estimator: Estimator, belief: Any, history: History) -> Any:
+    assert estimator.review is not None
+    return estimator.review(belief, history)
