@@ -281,7 +281,7 @@ def _show(
 ) -> None:
     from neuralucb.display.evaluation import diagnosis, draw, report, table
     from neuralucb.display.tables import terminal_table
-    from neuralucb.runtime.files import write_whole
+    from neuralucb.runtime.files import write_text
 
     title = f"reward per decision on {log.name}, {level:.0%} intervals; "
     title += f"learned from the first {train:.0%}, valued on the rest"
@@ -295,8 +295,7 @@ def _show(
         return
     figures, page = [where / f"evaluate-{log.stem}.{form}" for form in formats], where / f"evaluate-{log.stem}.md"
     draw(made, figures, level=level)
-    text = report(made, title=title)
-    write_whole(page, lambda path: path.write_text(text, encoding="utf-8"))
+    write_text(page, report(made, title=title))
     (err if quiet else out).print(f"figure: {', '.join(map(str, figures))}\ntable:  {page}", soft_wrap=True)
 
 

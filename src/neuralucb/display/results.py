@@ -12,7 +12,7 @@ from neuralucb.display.tables import markdown_table, terminal_table
 from neuralucb.experiments.results import Result
 from neuralucb.experiments.statistics import few_seeds
 from neuralucb.experiments.tables import result_table, title_of
-from neuralucb.runtime.files import write_whole
+from neuralucb.runtime.files import write_text
 from neuralucb.runtime.words import counted
 
 __all__ = ["show_results"]
@@ -47,8 +47,7 @@ def show_results(
         out.print(few_seeds(seeds), soft_wrap=True)
     figures = [folder / f"{name}.{form}" for form in formats]
     draw_regret([[curve_of(result) for result in panel] for panel in panels], figures)
-    text = _page(results)
-    table = write_whole(folder / f"{name}.md", lambda path: path.write_text(text, encoding="utf-8"))
+    table = write_text(folder / f"{name}.md", _page(results))
     for result in results:
         if result.diverged:
             err.print(_warning(result))

@@ -10,7 +10,7 @@ from neuralucb.display.sweep_page import Picture, short, sweep_page
 from neuralucb.display.tables import markdown_table
 from neuralucb.experiments.statistics import few_seeds
 from neuralucb.experiments.tables import title_of
-from neuralucb.runtime.files import write_whole
+from neuralucb.runtime.files import write_text
 from neuralucb.sweeps.report import LEADER, Best, MeanRegret, Sensitivity, read_report
 from neuralucb.sweeps.selection import Estimate
 from neuralucb.sweeps.store import Store
@@ -56,9 +56,8 @@ def write_report(store: Store) -> Path:
     table = best_table(report.best)
     remark = few_seeds(len(report.sweep.seeds))
     text = markdown_table(table) + (f"\n{remark}\n" if remark else "")
-    write_whole(store.folder / "best.md", lambda part: part.write_text(text, encoding="utf-8"))
-    page = sweep_page(report, table, pictures)
-    return write_whole(store.folder / "report.html", lambda part: part.write_text(page, encoding="utf-8"))
+    write_text(store.folder / "best.md", text)
+    return write_text(store.folder / "report.html", sweep_page(report, table, pictures))
 
 
 def best_table(best: Sequence[Best]) -> list[list[str]]:

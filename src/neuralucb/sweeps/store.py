@@ -21,7 +21,7 @@ from pyarrow import dataset, parquet
 from neuralucb import __version__
 from neuralucb.problems.datasets import data_folder
 from neuralucb.runtime.errors import InputError
-from neuralucb.runtime.files import write_whole
+from neuralucb.runtime.files import write_text, write_whole
 from neuralucb.runtime.records import brief
 from neuralucb.runtime.words import counted
 from neuralucb.sweeps.batches import Batch, Outcome
@@ -142,9 +142,7 @@ class Store:
         record = {"sweep": sweep.as_json(), "lanes": lanes, "version": __version__, "data": dict(digests)}
         text = json.dumps(record, indent=1, ensure_ascii=False)
         if not path.exists():
-            mine = write_whole(
-                self.folder / f".{os.getpid()}.part", lambda part: part.write_text(text, encoding="utf-8")
-            )
+            mine = write_text(self.folder / f".{os.getpid()}.part", text)
             with suppress(FileExistsError):
                 os.link(mine, path)  # only one process can
             mine.unlink()
