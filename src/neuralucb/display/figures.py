@@ -99,9 +99,9 @@ def draw_regret(panels: Sequence[Sequence[Curve]], paths: Sequence[Path], *, col
     """Draw cumulative regret, one line per algorithm.
 
     Args:
-        panels: one panel per problem.
-        paths: files to write; their endings name the format.
-        columns: the most panels in a row.
+        panels: One panel per problem.
+        paths: Files to write; their endings name the format.
+        columns: The most panels in a row.
     """
     crowded = _is_crowded(panels)
     across = min(columns, len(panels))
@@ -114,14 +114,14 @@ def plot_results(panels: Sequence[Sequence[Result]], axes: Sequence[Any] | None)
     """Draw cumulative regret for a user: into axes of theirs, or into a new figure of pyplot, which notebooks show.
 
     Args:
-        panels: one panel per problem.
-        axes: one per panel; None for a new figure.
+        panels: One panel per problem.
+        axes: One per panel; None for a new figure.
 
     Returns:
         The axes.
 
     Raises:
-        InputError: if matplotlib is not installed, or axes and panels are not as many.
+        InputError: If matplotlib is not installed, or axes and panels are not as many.
     """
     try:
         from matplotlib import pyplot

@@ -30,12 +30,12 @@ def show_results(
     """Print the table, write it and the figure to the folder, and say where they are; warn of diverged runs.
 
     Args:
-        panels: one panel of the figure each: the results on one problem.
-        folder: where the figure and `name`.md are written.
-        name: of the files, without an ending.
-        out: where the table and the paths are printed.
-        err: where diverged runs are reported.
-        formats: of the figure, a file each.
+        panels: One panel of the figure each: the results on one problem.
+        folder: Where the figure and `name`.md are written.
+        name: Of the files, without an ending.
+        out: Where the table and the paths are printed.
+        err: Where diverged runs are reported.
+        formats: Of the figure, a file each.
     """
     results = [result for panel in panels for result in panel]
     seeds = len(results[0].seeds)

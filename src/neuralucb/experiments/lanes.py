@@ -134,17 +134,17 @@ def compile_program(
     """Compile an algorithm on a problem for lanes like these.
 
     Args:
-        algorithm: what is run.
-        problem: what it is run on.
-        settings: the algorithm's settings; those in `lanes.numbers` are traced and override them.
-        lanes: an example: their number decides the group size, their first values the shapes.
+        algorithm: What is run.
+        problem: What it is run on.
+        settings: The algorithm's settings; those in `lanes.numbers` are traced and override them.
+        lanes: An example: their number decides the group size, their first values the shapes.
         rounds: T.
-        schedule: when to learn, as `read_schedule` reads it.
-        threads: the most threads on a CPU; one per core if not set.
-        detailed: whether rewards, propensities and losses are kept round by round.
+        schedule: When to learn, as `read_schedule` reads it.
+        threads: The most threads on a CPU; one per core if not set.
+        detailed: Whether rewards, propensities and losses are kept round by round.
 
     Raises:
-        InputError: if a single lane per thread needs more memory than is free.
+        InputError: If a single lane per thread needs more memory than is free.
     """
     started = time.perf_counter()
 

@@ -86,20 +86,20 @@ def plan(
     """Plan the runs that `compare` makes, without running them.
 
     Args:
-        problem: a name, a problem such as `labelled(X, y)`, or a definition such as `from_file(…)`.
-        algorithms: their names, or a mapping from name to settings for that algorithm alone.
-        settings: for every algorithm and problem that has them.
+        problem: A name, a problem such as `labelled(X, y)`, or a definition such as `from_file(…)`.
+        algorithms: Their names, or a mapping from name to settings for that algorithm alone.
+        settings: For every algorithm and problem that has them.
         rounds: T; None for 10 000, or for all rows of a data set that has fewer.
-        seeds: how many (0, 1, …), or the seeds themselves.
-        preset: a bundle of settings by name; None for the problem's default.
-        schedule: when to learn; None for the preset's.
-        trace: whether to keep what happens round by round.
+        seeds: How many (0, 1, …), or the seeds themselves.
+        preset: A bundle of settings by name; None for the problem's default.
+        schedule: When to learn; None for the preset's.
+        trace: Whether to keep what happens round by round.
 
     Returns:
         The plan, for `play`.
 
     Raises:
-        InputError: if anything given cannot be run; the message names it, and the cure.
+        InputError: If anything given cannot be run; the message names it, and the cure.
 
     Example:
         >>> from neuralucb.experiments import plan, play, with_baselines

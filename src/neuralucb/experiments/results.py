@@ -118,14 +118,14 @@ class Result(NamedTuple):
         """The result in long form: a row per seed and round.
 
         Args:
-            every: keep only rounds every, 2·every, … and the last.
+            every: Keep only rounds every, 2·every, … and the last.
 
         Returns:
             Columns algorithm, problem, seed, round (from 1) and regret (cumulative); with a trace also arm, reward,
             instantaneous_regret, propensity and loss.
 
         Raises:
-            InputError: if pandas is not installed, or `every` is not a positive whole number.
+            InputError: If pandas is not installed, or `every` is not a positive whole number.
 
         Example:
             >>> import pandas
@@ -139,13 +139,13 @@ class Result(NamedTuple):
         """Draw cumulative regret over rounds: the mean over seeds, and its 95 % band, or the seeds if they are few.
 
         Args:
-            ax: where to draw; if not set, a new figure of pyplot.
+            ax: Where to draw; if not set, a new figure of pyplot.
 
         Returns:
             The axes; `result.plot().figure.savefig("regret.pdf")` writes a file.
 
         Raises:
-            InputError: if matplotlib is not installed.
+            InputError: If matplotlib is not installed.
         """
         from neuralucb.display.figures import plot_results  # the one way up: a result asks to be drawn
 
@@ -156,13 +156,13 @@ class Result(NamedTuple):
         """Write all of it to a Parquet file, one row per seed, which pandas, polars and DuckDB read, too.
 
         Args:
-            path: the file; an existing one is replaced.
+            path: The file; an existing one is replaced.
 
         Returns:
             The file.
 
         Raises:
-            InputError: if it cannot be written, or pyarrow is not installed.
+            InputError: If it cannot be written, or pyarrow is not installed.
         """
         from neuralucb.experiments.result_files import write_results
 
@@ -173,13 +173,13 @@ class Result(NamedTuple):
         """Read what `save` wrote.
 
         Args:
-            path: the file.
+            path: The file.
 
         Returns:
             The same result: curves, settings, seeds, divergence, versions and trace.
 
         Raises:
-            InputError: if it cannot be read, or holds several results.
+            InputError: If it cannot be read, or holds several results.
         """
         from neuralucb.experiments.result_files import read_results
 

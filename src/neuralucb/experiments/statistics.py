@@ -93,10 +93,10 @@ def stratified_bootstrap(
     """The 95 % percentile interval of a statistic of several groups, each resampled for itself.
 
     Args:
-        groups: numbers per problem, or per problem and algorithm.
-        statistic: of groups of the same sizes.
-        resamples: how many times the groups are drawn anew.
-        seed: of the draws; the same one gives the same interval.
+        groups: Numbers per problem, or per problem and algorithm.
+        statistic: Of groups of the same sizes.
+        resamples: How many times the groups are drawn anew.
+        seed: Of the draws; the same one gives the same interval.
     """
     generator = np.random.default_rng(seed)
     found = np.empty(resamples)

@@ -91,14 +91,14 @@ def fetch(name: str, progress: Callable[[int], None] | None = None) -> Path:
     """Download a data set and check it against Table 1. An existing file is kept: to fetch it again, delete it first.
 
     Args:
-        name: of the data set; `SETS` and `ALIASES` have them.
-        progress: called with the bytes downloaded so far, several times per second.
+        name: Of the data set; `SETS` and `ALIASES` have them.
+        progress: Called with the bytes downloaded so far, several times per second.
 
     Returns:
         The path of the file.
 
     Raises:
-        InputError: if the download fails, is not what Table 1 says, or cannot be written. No incomplete file is left.
+        InputError: If the download fails, is not what Table 1 says, or cannot be written. No incomplete file is left.
     """
     expected, path = find_set(name), data_path(name)
     if path.exists():

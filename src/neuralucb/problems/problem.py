@@ -73,7 +73,7 @@ def check_problem(problem: Problem) -> None:
     """Compare what `draw` gives with what the problem promises. Only shapes are computed: no number, no memory.
 
     Raises:
-        InputError: if `init` or `draw` fails, if arms, contexts or rewards have other shapes, or if memory does not
+        InputError: If `init` or `draw` fails, if arms, contexts or rewards have other shapes, or if memory does not
             hold one round; the message says what was given and what was expected.
     """
     world, now = _shapes(problem)

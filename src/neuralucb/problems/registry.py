@@ -65,10 +65,10 @@ def find_problem(problem: str | Problem | Definition) -> Definition:
     """The definition of a problem.
 
     Args:
-        problem: a name, a problem, or a definition, which is returned as it is.
+        problem: A name, a problem, or a definition, which is returned as it is.
 
     Raises:
-        InputError: if the name is unknown; the message lists the known ones, and where they were looked for. Or if a
+        InputError: If the name is unknown; the message lists the known ones, and where they were looked for. Or if a
             problem's `draw` does not give the arms, contexts and rewards that it promises.
     """
     if isinstance(problem, Definition):
@@ -135,11 +135,11 @@ def build_problem(problem: str | Definition, settings: Mapping[str, Any]) -> Pro
     """Make a problem.
 
     Args:
-        problem: a name or a definition.
-        settings: by name; the others have their defaults.
+        problem: A name or a definition.
+        settings: By name; the others have their defaults.
 
     Raises:
-        InputError: if the name or a setting is unknown, or a value is out of range.
+        InputError: If the name or a setting is unknown, or a value is out of range.
 
     Example:
         >>> from neuralucb.problems import build_problem
@@ -153,14 +153,14 @@ def from_file(path: Path | str, label: str | None = None, *, rewards: str | Sequ
     """A problem from a file of rows, named after the file.
 
     Args:
-        path: a .npz, .csv or .parquet file.
-        label: the column of labels, for a problem as `labelled` makes it; None for those of a .npz file that are
+        path: A .npz, .csv or .parquet file.
+        label: The column of labels, for a problem as `labelled` makes it; None for those of a .npz file that are
             called y.
-        rewards: instead of a label, the columns with each arm's reward, for a problem as `rewards` makes it; of a .npz
+        rewards: Instead of a label, the columns with each arm's reward, for a problem as `rewards` makes it; of a .npz
             file, whose X may be (n, K, d), the array (n, K) or several arrays (n,).
 
     Raises:
-        InputError: if the file cannot be read; the message says why.
+        InputError: If the file cannot be read; the message says why.
 
     Example:
         >>> from neuralucb import run

@@ -40,24 +40,24 @@ def rewards(
     `R = (y[:, None] == classes)` it is `labelled(X, y)`, to the last bit.
 
     Args:
-        X: contexts: (n, d) where all arms share one, an array or a DataFrame, whose columns of words become one-hot;
+        X: Contexts: (n, d) where all arms share one, an array or a DataFrame, whose columns of words become one-hot;
             or (n, K, d) where each arm has its own.
-        R: expected rewards (n, K), an array or a DataFrame, finite, of any scale.
-        noise: standard deviation of the Gaussian noise that is added to every observed reward, in R's unit.
+        R: Expected rewards (n, K), an array or a DataFrame, finite, of any scale.
+        noise: Standard deviation of the Gaussian noise that is added to every observed reward, in R's unit.
         reward_scaling: `unit`: algorithms see rewards and noise divided by the largest |R|, so that their settings mean
             the same in any unit; `none`: as they are. Regret is in R's unit either way.
         input_scaling: `standard`: columns to mean 0 and standard deviation 1, then rows to norm 1; `unit`: only rows to
             norm 1; `smooth`: for square images, as in `labelled`; `none`. Where each arm has its own context, every
             context is a row.
-        intercept: whether to add a column of ones before rows are scaled.
-        repeat: whether to start over after the last row; otherwise there are at most as many rounds as rows.
-        name: for tables and figures.
+        intercept: Whether to add a column of ones before rows are scaled.
+        repeat: Whether to start over after the last row; otherwise there are at most as many rounds as rows.
+        name: For tables and figures.
 
     Returns:
         The problem, for `run`, `compare` or `simulate`.
 
     Raises:
-        InputError: if shapes do not fit, if values are missing, infinite or dates, or if memory does not hold them.
+        InputError: If shapes do not fit, if values are missing, infinite or dates, or if memory does not hold them.
 
     Example:
         >>> import numpy as np

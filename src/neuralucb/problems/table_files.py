@@ -40,15 +40,15 @@ def read_table(path: Path, take: Mapping[str, str | Sequence[str] | None]) -> Ta
     """Read a file, and take some columns out of it.
 
     Args:
-        path: a .npz, .csv or .parquet file.
-        take: the columns to take out by what they are for, such as {"label": "species"}. None is refused, with the
+        path: A .npz, .csv or .parquet file.
+        take: The columns to take out by what they are for, such as {"label": "species"}. None is refused, with the
             columns that there are; except for the label of a .npz file, which is then y.
 
     Returns:
         The table: in `taken` the columns taken out, checked, and as columns all others, or the array X of a .npz file.
 
     Raises:
-        InputError: if the file cannot be read or used; the message says why.
+        InputError: If the file cannot be read or used; the message says why.
     """
     kind = path.suffix.lower()
     if kind not in ENDINGS:

@@ -95,11 +95,11 @@ def read_rows(X: Any, what: str = "X", *, words: bool = True) -> np.ndarray:
 
     Args:
         X: [rows, columns] numbers or words, or [rows, arms, columns] numbers.
-        what: its name in messages.
-        words: whether columns may have words that are not numbers.
+        what: Its name in messages.
+        words: Whether columns may have words that are not numbers.
 
     Raises:
-        InputError: if it is not a table, or has dates, missing or infinite values; or if memory does not hold it.
+        InputError: If it is not a table, or has dates, missing or infinite values; or if memory does not hold it.
     """
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise InputError(f"{what} must not have masked values, which count as missing; fill them, or drop the rows.")

@@ -48,7 +48,7 @@ def as_meter(progress: bool | Told | Callable[..., Any] | None) -> Meter | None:
         A meter; None if nothing is to be told.
 
     Raises:
-        InputError: if it is none of these.
+        InputError: If it is none of these.
 
     Example:
         >>> meter = as_meter(lambda stage, done, total: print(f"{stage}: {done} of {total}"))

@@ -72,7 +72,7 @@ class SweepResult(NamedTuple):
         `pandas.read_parquet(result.folder / "runs")` have them.
 
         Raises:
-            InputError: pandas is not installed, or a file of the store is damaged.
+            InputError: If pandas is not installed, or a file of the store is damaged.
 
         Example:
             >>> result.to_frame().pivot_table("final_regret", "exploration", "algorithm")  # doctest: +SKIP

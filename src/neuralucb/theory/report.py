@@ -167,14 +167,14 @@ def analyse(plan: Plan, meter: Meter = lambda what: None) -> Report:
     precision, S, J and the bound are None. So are they, and λ_0, where H does not fit into memory; d̃ is then estimated.
 
     Args:
-        plan: one algorithm, `neural-ucb`, with one setting, as `experiments.plan` returns it.
-        meter: given the name of a stage ("kernel", "eigenvalues", "d̃", "S"), returns its progress or None.
+        plan: One algorithm, `neural-ucb`, with one setting, as `experiments.plan` returns it.
+        meter: Given the name of a stage ("kernel", "eigenvalues", "d̃", "S"), returns its progress or None.
 
     Returns:
         The report.
 
     Raises:
-        InputError: the contexts alone do not fit into memory, or the contexts or λ leave float64.
+        InputError: The contexts alone do not fit into memory, or the contexts or λ leave float64.
 
     Example:
         >>> from neuralucb import theory
