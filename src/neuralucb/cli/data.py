@@ -13,12 +13,9 @@ __all__ = ["data_app", "table1"]
 
 data_app: typer.Typer = typer.Typer(help="Data sets: list, path, fetch.", no_args_is_help=True)
 
-
 Name = Annotated[str, typer.Argument(help="See `neuralucb data list`.")]
 
-
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the table, as table1.md.")]
-
 
 IN_THE_PAPER = {
     "covertype": "54, 7, 581012",

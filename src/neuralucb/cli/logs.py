@@ -19,32 +19,24 @@ __all__ = ["evaluate", "logs_app", "train"]
 
 logs_app: typer.Typer = typer.Typer(help="Logs of decisions: convert, check.", no_args_is_help=True)
 
-
 Source = Annotated[Path, typer.Argument(help="A log: .parquet, .dsjson (or .json, .jsonl), .npz, .csv; docs/logs.md.")]
-
 
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of networks and random choices.")]
 
-
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out what cannot be used, and count it.")]
-
 
 Reward = Annotated[
     str | None, typer.Option(help="Read a table instead of a log, one decision per row; this column is the reward.")
 ]
 
-
 Arm = Annotated[str | None, typer.Option(help="With --reward: the column of the arms that were shown.")]
-
 
 Propensity = Annotated[
     str | None,
     typer.Option(help="With --reward: the column with the probability of the arm shown. Default: all arms alike."),
 ]
 
-
 Drop = Annotated[str, typer.Option(metavar="A+B+…", help="With --reward: columns to leave out of the context.")]
-
 
 InputScaling = Annotated[
     str, typer.Option(help="With --reward: how contexts are scaled: standard, unit, smooth or none; docs/data.md.")

@@ -39,54 +39,41 @@ __all__ = [
 
 ProblemName = Annotated[str | None, typer.Argument(help="See `neuralucb list`; not with --data.")]
 
-
 Rounds = Annotated[int | None, typer.Option(help="Rounds to play (T); default 10 000, or all rows if they are fewer.")]
 
-
 Seeds = Annotated[int, typer.Option(help="Number of runs, with seeds 0, 1, …")]
-
 
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be given several times.")
 ]
 
-
 PresetName = Annotated[str | None, typer.Option("--preset", help="A bundle of settings: see `neuralucb list`.")]
-
 
 When = Annotated[str | None, typer.Option(help="When to learn: 50, or 10:500,50:2000,100. Default: the preset's.")]
 
-
 DataFile = Annotated[Path | None, typer.Option("--data", help="Your data: a .npz, .csv or .parquet file.")]
 
-
 Label = Annotated[str | None, typer.Option(help="With --data: the column of labels; of a .npz by default y.")]
-
 
 Rewards = Annotated[
     str | None,
     typer.Option(metavar="A,B,…", help="With --data, instead of --label: the columns with the reward of each arm."),
 ]
 
-
 Logged = Annotated[str | None, typer.Option(hidden=True)]
 """Options of `evaluate` that people try here; the error tells them where."""
 
-
 Repeat = Annotated[bool, typer.Option("--repeat", help="With data: start over after the last row.")]
-
 
 Out = Annotated[
     Path | None,
     typer.Option("--out", help="Folder for figure and table. Default: out, or none with --json."),
 ]
 
-
 Formats = Annotated[
     list[str] | None,
     typer.Option("--format", metavar="png|pdf|svg", help="Of the figure, separated by commas. Default: png."),
 ]
-
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 

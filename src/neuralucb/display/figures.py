@@ -28,14 +28,12 @@ __all__ = [
 
 FORMATS = ("png", "pdf", "svg")
 
-
 COLOURS = (
     "#0014b1", "#eb6214", "#4e9dff", "#761400", "#b1769d", "#3b144e",
     "#3b4eff", "#b13b00", "#764e76", "#eb9d9d", "#c4d827", "#00d8ff",
 )  # fmt: skip
 """At least 0.136 apart in OKLab, for normal sight and for protanopia, deuteranopia and tritanopia as simulated by
 Machado, Oliveira & Fernandes 2009. Those that are light on white paper come last."""
-
 
 DASHES: tuple[Any, ...] = (
     "-",
@@ -52,22 +50,17 @@ DASHES: tuple[Any, ...] = (
     (0, (10, 6, 1, 6)),  # dash, dot, with wide gaps
 )
 
-
 BASELINES: dict[str, tuple[str, Any]] = {"uniform": ("#777777", (0, (1, 5))), "oracle": ("#777777", "-")}
 """Colour and dash of the lines that stay in the background."""
-
 
 HANDLE_LENGTH = 5
 """Of a line in the legend: long enough to show its pattern."""
 
-
 INNER_LEGEND = 5
 """The most lines of a legend inside a panel; with more, one legend stands beside the figure."""
 
-
 WIDTH, HEIGHT = 4.6, 3.9
 """Of a panel, in inches."""
-
 
 CURVE_POINTS = 500
 """The most points drawn per curve: as many as a figure can show."""

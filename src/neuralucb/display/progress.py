@@ -25,14 +25,11 @@ __all__ = ["Lines", "Pace", "download_bar", "fit_end", "line_pause", "meters", "
 MOST_SEEN = 400
 """Beyond it every other point is forgotten: the curve stays, and a fit stays cheap."""
 
-
 FEWEST_SEEN = 4
 """Points before the first estimate."""
 
-
 FIRST_SECONDS, MOST_SECONDS, GROWTH = 10.0, 60.0, 0.1
 """Between two lines in a log: a tenth of the time that has passed, but at least ten seconds and at most a minute."""
-
 
 SELDOM = 0.2
 """Seconds between two points that an estimate uses, where work is reported in very small pieces."""

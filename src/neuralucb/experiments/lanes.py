@@ -27,14 +27,11 @@ CACHE_BYTES = 8 * 2**20
 """State that a core works on at a time. Forty lanes of 2.4 MB at once took three times as long per lane as one or two.
 """
 
-
 ROUND_BYTES = 12
 """Of a round's arm, regret and reward; its context comes on top."""
 
-
 CALL_SECONDS = 0.3
 """How long a compiled call should last: short enough for a smooth progress bar and a prompt Ctrl-C."""
-
 
 GRAPH_OPTIONS: dict[str, str | int] = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CONDITIONAL,WHILE,DYNAMIC_SLICE_FUSION",

@@ -31,16 +31,12 @@ __all__ = [
 
 DEFAULT_ROUNDS = 10_000
 
-
 LARGEST_SEED = 2**32 - 1
-
 
 MOST_RUNS = 100_000
 
-
 CURVE_BYTES, TRACE_BYTES = 8, 28
 """Per seed and round: cumulative regret in float64; and five columns of four bytes."""
-
 
 BASELINES = ("uniform", "oracle")
 """The worst and the best that a figure should show."""

@@ -19,7 +19,6 @@ __all__ = ["open_table"]
 ROWS = 4096
 """decisions per chunk"""
 
-
 CHANCE = 1e-6
 """Below this probability, arms that were shown uniformly would not be as uneven as these."""
 

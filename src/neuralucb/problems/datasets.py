@@ -43,10 +43,8 @@ SETS = {
 """Table 1. The paper lists 8 attributes of statlog, one fewer than shuttle has, and does not say which is left out.
 OpenML's mnist has 70 000 rows, the last of which are the test set; the first 60 000 are kept."""
 
-
 ALIASES = {"statlog": "shuttle"}
 """The paper's names."""
-
 
 BUNDLED = {"digits": "load_digits", "wine": "load_wine", "breast-cancer": "load_breast_cancer", "iris": "load_iris"}
 """Data sets that come with scikit-learn, by the function that loads them."""

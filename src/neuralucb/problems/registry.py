@@ -30,14 +30,12 @@ SYNTHETIC = (
     number("noise", "ξ", 1.0, "standard deviation of the noise", least=0)._replace(traced=False),
 )
 
-
 LABELLED = (
     choice("input_scaling", "", "standard", "how rows are scaled", options=SCALINGS),
     flag("intercept", "", False, "adds a column of ones"),
     Setting("drop", "", "none", "columns to leave out", "names joined by +, or none", str, False),
     flag("repeat", "", False, "starts over after the last row"),
 )
-
 
 REWARDS = (
     *LABELLED,

@@ -18,7 +18,6 @@ __all__ = ["REWARD_SCALINGS", "rewards"]
 
 REWARD_SCALINGS = ("unit", "none")
 
-
 LARGEST = 1e30
 """Beyond it squares and sums overflow float32."""
 

@@ -17,20 +17,15 @@ __all__ = ["ENDINGS", "read_table"]
 
 ENDINGS = (".npz", ".csv", ".parquet")
 
-
 COMMAS = "Are its values separated by something other than commas?"
 
-
 NOT_NUMPY = "it is not a NumPy file of plain arrays, or it is damaged"
-
 
 UNREADABLE = (ValueError, TypeError, AttributeError, RuntimeError, MemoryError, EOFError, BadZipFile, zlib.error)
 """What NumPy and zipfile raise for files that are damaged, encrypted, or not theirs."""
 
-
 BYTES_PER_BYTE = 10
 """Memory per byte of a .csv: a Python string per value, and the column it becomes."""
-
 
 NUMBERS = ("reward", "rewards", "propensity")
 """What must be numbers; labels and arms may be words."""

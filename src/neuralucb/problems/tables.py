@@ -25,17 +25,13 @@ __all__ = [
 MISSING = ("", "?", "<na>", "na", "n/a", "nan", "nat", "none", "null")
 """Words that stand for a missing value, in lower or upper case."""
 
-
 MOST_CATEGORIES = 100
 """A column with more different words than this holds names, not categories, and is refused."""
-
 
 BYTES_PER_NUMBER = 20
 """Memory per number while rows are scaled: two copies in float64, and one in float32, which is kept."""
 
-
 MOMENTS = (date, time, timedelta, np.datetime64, np.timedelta64)
-
 
 NESTED = (list, tuple, set, dict, bytes, np.ndarray)
 

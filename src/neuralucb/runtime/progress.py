@@ -20,18 +20,14 @@ Progress: TypeAlias = Callable[[int, int], None]
 Meter: TypeAlias = Callable[[str], Progress | None]
 """a name for the work -> where to report its progress"""
 
-
 Told: TypeAlias = Callable[[str, int, int], Any]
 """What users give as `progress`: the name of a stage, such as "lin-ucb on h1"; pieces of it done; pieces in total."""
-
 
 LINE_SECONDS = 10
 """The least time between two lines where stderr is not a terminal."""
 
-
 REDRAW_SECONDS = 0.1
 """And between two states of the line where it is one."""
-
 
 BAR = 24
 """Letters of a whole bar."""
