@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neuralucb.cli.options import AsJson, Formats, Out, Set, prepare_folder, read_formats, read_set
+from neuralucb.cli.options import AsJson, Formats, Out, Set, output_folder, prepare_folder, read_formats, read_set
 from neuralucb.display.console import err, out
 from neuralucb.runtime.errors import InputError
 
@@ -106,7 +106,9 @@ def evaluate(
     methods: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     switch: Annotated[float, typer.Option(help="τ: the method `switch` leaves larger weights to the model.")] = 10.0,
-    schedule: Annotated[str, typer.Option(help="When to learn in replay.")] = "10:100,100:1000,1000:10000,10000",
+    schedule: Annotated[
+        str | None, typer.Option(help="When to learn in replay, such as 100. Default: often at first, then seldom.")
+    ] = None,
     seed: Seed = 0,
     skip_bad: SkipBad = False,
     reward: Reward = None,
@@ -123,20 +125,19 @@ def evaluate(
 
     from neuralucb.algorithms import build
     from neuralucb.display.progress import reading
-    from neuralucb.evaluation import evaluate_after_training
+    from neuralucb.evaluation.split import SCHEDULE, evaluate_after_training
     from neuralucb.logs import Skipped
     from neuralucb.logs.batches import shape_of
     from neuralucb.runtime.compile_cache import keep_compiled
     from neuralucb.schedules import read_schedule
 
-    chosen, wanted, learns = _settings_of(policies, read_set(settings)), _methods(methods), read_schedule(schedule)
+    chosen, wanted = _settings_of(policies, read_set(settings)), _methods(methods)
+    learns = read_schedule(SCHEDULE if schedule is None else schedule)
     drawn = read_formats(formats)
-    where = Path("out") if folder is None and not as_json else folder
     skipped = Skipped() if skip_bad else None
     is_table = _is_table(reward, arm, propensity, drop, skip_bad)
     given = _open_table(log, reward, arm, propensity, drop, input_scaling) if is_table else _open_counted(log, skipped)
-    if where is not None:
-        prepare_folder(where)
+    where = output_folder(folder, as_json)
     keep_compiled()
     made = []
     for name, values in chosen.items():

@@ -29,12 +29,13 @@ __all__ = [
     "Set",
     "When",
     "named_problem",
+    "output_folder",
     "prepare_folder",
     "read_formats",
     "read_set",
     "refuse_logged",
     "split_names",
-    "with_run_options",
+    "with_options",
 ]
 
 ProblemName = Annotated[str | None, typer.Argument(help="See `neuralucb list`; not with --data.")]
@@ -99,22 +100,23 @@ class RunOptions:
     as_json: AsJson = False
 
 
-def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that takes `options: RunOptions`, as Typer needs it: with one parameter per field instead."""
-    first = [each for each in inspect.signature(command).parameters.values() if each.name != "options"]
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that takes `options`, a dataclass, as Typer needs it: with one parameter per field instead."""
+    first = dict(inspect.signature(command).parameters)
+    record = first.pop("options").annotation
     flags = [
         inspect.Parameter(
             each.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=each.default, annotation=each.type
         )
-        for each in fields(RunOptions)
+        for each in fields(record)
     ]
 
     @wraps(command)
     def with_flags(**given: Any) -> None:
-        options = RunOptions(**{flag.name: given.pop(flag.name) for flag in flags})
+        options = record(**{flag.name: given.pop(flag.name) for flag in flags})
         command(**given, options=options)
 
-    with_flags.__signature__ = inspect.Signature([*first, *flags])  # type: ignore[attr-defined]
+    with_flags.__signature__ = inspect.Signature([*first.values(), *flags])  # type: ignore[attr-defined]
     return with_flags
 
 
@@ -176,6 +178,14 @@ def read_formats(given: Sequence[str] | None) -> tuple[str, ...]:
         if name not in FORMATS:
             raise InputError(f"--format must be among {', '.join(FORMATS)}, got {name!r}.")
     return tuple(dict.fromkeys(named))
+
+
+def output_folder(folder: Path | None, as_json: bool) -> Path | None:
+    """Where figure and table go, checked to be writable: --out, or else out; None where --json alone is wanted."""
+    where = Path("out") if folder is None and not as_json else folder
+    if where is not None:
+        prepare_folder(where)
+    return where
 
 
 def prepare_folder(folder: Path) -> None:

@@ -13,11 +13,11 @@ from neuralucb.cli.options import (
     RunOptions,
     Seeds,
     named_problem,
-    prepare_folder,
+    output_folder,
     read_formats,
     read_set,
     refuse_logged,
-    with_run_options,
+    with_options,
 )
 from neuralucb.display.console import err, out
 from neuralucb.runtime.errors import InputError
@@ -39,7 +39,7 @@ DEMO_SETTINGS: dict[str, dict[str, dict[str, float]]] = {
 """By problem and algorithm."""
 
 
-@with_run_options
+@with_options
 def run(algorithm: Annotated[str, typer.Argument(help="See `neuralucb list`.")], options: RunOptions) -> None:
     """Run one algorithm on one problem: its regret over all seeds, as a table and a figure."""
     planned = _plan([algorithm], options)
@@ -49,7 +49,7 @@ def run(algorithm: Annotated[str, typer.Argument(help="See `neuralucb list`.")],
         print(json.dumps(result.as_json(), allow_nan=False))
 
 
-@with_run_options
+@with_options
 def compare(
     options: RunOptions,
     algorithms: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
@@ -131,9 +131,8 @@ def _play(
     from neuralucb.runtime.compile_cache import keep_compiled
 
     chosen = read_formats(formats)
-    where = Path("out") if folder is None and not as_json else folder
+    where = output_folder(folder, as_json)
     if where is not None:
-        prepare_folder(where)
         plans = [experiments.with_baselines(planned) for planned in plans]
     keep_compiled()
     panels = []
