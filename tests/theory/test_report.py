@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose
 
 from neuralucb import build, synthetic, theory
 from neuralucb.experiments import plan
+from neuralucb.experiments.statistics import finite_or_none
 from neuralucb.problems import build_problem, labelled
 from neuralucb.simulation import draw_rounds, simulate
 from neuralucb.theory import Assumptions, Horizon, tangent_kernel
-from neuralucb.theory.report import finite_or_none
 
 from .helpers import planned, sphere
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from neuralucb.experiments.results import Result
-from neuralucb.experiments.statistics import FEW_SEEDS, interval
+from neuralucb.experiments.results import Curve, Result
+from neuralucb.experiments.statistics import FEW_SEEDS, band
 from neuralucb.experiments.tables import title_of
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_whole
@@ -16,7 +16,6 @@ from neuralucb.runtime.words import counted
 
 __all__ = [
     "FORMATS",
-    "Curve",
     "curve_of",
     "draw_regret",
     "new_figure",
@@ -66,26 +65,11 @@ CURVE_POINTS = 500
 """The most points drawn per curve: as many as a figure can show."""
 
 
-class Curve(NamedTuple):
-    """One line of a figure: an algorithm on a problem, over seeds."""
-
-    algorithm: str
-    problem: str
-    rounds: np.ndarray
-    regret: np.ndarray
-    """[seeds, points] cumulative regret after those rounds"""
-    band: tuple[np.ndarray, np.ndarray] | None
-    """the interval of the mean at each point; None with fewer than five seeds, which are drawn one by one"""
-    diverged: int
-    """seeds that diverged"""
-
-
 def curve_of(result: Result) -> Curve:
     """A result as a line of a figure."""
     points = np.unique(np.linspace(0, result.rounds - 1, min(CURVE_POINTS, result.rounds)).astype(int))
     curves = result.regret[:, points]
-    band = interval(curves) if len(curves) >= FEW_SEEDS else None
-    return Curve(result.algorithm, result.problem, points + 1, curves, band, result.diverged)
+    return Curve(result.algorithm, result.problem, points + 1, curves, band(curves), result.diverged)
 
 
 def draw_regret(panels: Sequence[Sequence[Curve]], paths: Sequence[Path], *, columns: int = 4) -> None:

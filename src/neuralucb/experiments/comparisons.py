@@ -21,7 +21,7 @@ from neuralucb.experiments.tables import aggregate_table, heading, html_table, r
 from neuralucb.runtime.errors import InputError
 
 if TYPE_CHECKING:
-    import pandas  # type: ignore[import-untyped]
+    import pandas
 from neuralucb.runtime.records import brief
 
 __all__ = ["SCALE", "Aggregate", "Comparison", "Difference", "Improvement", "Rank"]

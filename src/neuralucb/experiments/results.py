@@ -9,17 +9,17 @@ import jax
 import numpy as np
 
 from neuralucb import __version__
-from neuralucb.experiments.statistics import estimate_mean, few_seeds
+from neuralucb.experiments.statistics import estimate_mean, few_seeds, finite_or_none
 from neuralucb.experiments.tables import heading, html_table, number, result_table, with_interval
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.words import counted
 from neuralucb.settings import check_integer
 
 if TYPE_CHECKING:
-    import pandas  # type: ignore[import-untyped]
+    import pandas
 from neuralucb.runtime.records import brief
 
-__all__ = ["Result", "Summary", "Traces", "make_frame"]
+__all__ = ["Curve", "Result", "Summary", "Traces", "make_frame"]
 
 
 @brief
@@ -60,6 +60,20 @@ class Traces(NamedTuple):
     def __repr__(self) -> str:
         seeds, rounds = self.arm.shape
         return f"Traces({counted(seeds, 'seed')}, {counted(rounds, 'round')}: {', '.join(self._fields)})"
+
+
+class Curve(NamedTuple):
+    """Cumulative regret of an algorithm on a problem, as a figure draws it."""
+
+    algorithm: str
+    problem: str
+    rounds: np.ndarray
+    regret: np.ndarray
+    """[seeds, points] after these rounds"""
+    band: tuple[np.ndarray, np.ndarray] | None
+    """the interval of the mean at each point; None with fewer than five seeds"""
+    diverged: int
+    """seeds that diverged"""
 
 
 class Result(NamedTuple):
@@ -200,7 +214,7 @@ class Result(NamedTuple):
             "seeds": list(self.seeds),
             "final_regret": {
                 "mean": summary.mean,
-                "std": _or_none(summary.std),
+                "std": finite_or_none(summary.std),
                 "interval95": None if math.isnan(summary.low) else [summary.low, summary.high],
                 "remark": summary.remark or None,
                 "per_seed": [float(value) for value in self.final_regret],
@@ -261,7 +275,3 @@ def _columns(result: Result, every: int) -> dict[str, Any]:
         kept = {name: values[:, rows].ravel() for name, values in result.trace._asdict().items()}
         columns |= {"instantaneous_regret" if name == "regret" else name: values for name, values in kept.items()}
     return columns
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -13,7 +13,7 @@ from neuralucb.sweeps.callbacks import Callback, FinishedRun
 from neuralucb.sweeps.spec import Sweep
 
 if TYPE_CHECKING:
-    import pandas  # type: ignore[import-untyped]
+    import pandas
 
     from neuralucb.sweeps.engine import Job
     from neuralucb.sweeps.report import Best

@@ -10,6 +10,7 @@ from jax import random
 
 from neuralucb.algorithms import Task, find_algorithm
 from neuralucb.experiments import Plan, plan
+from neuralucb.experiments.statistics import finite_or_none
 from neuralucb.history import History
 from neuralucb.policy import Choice, Info, Policy
 from neuralucb.problems import Problem, Round, find_problem
@@ -20,7 +21,6 @@ from neuralucb.runtime.records import brief
 from neuralucb.runtime.threads import spread
 from neuralucb.schedules import Schedule
 from neuralucb.simulation import simulate
-from neuralucb.theory.report import finite_or_none
 
 __all__ = ["Coverage", "Mode", "coverage_json", "measure_coverage", "plan_coverage", "play_coverage"]
 

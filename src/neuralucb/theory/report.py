@@ -10,6 +10,7 @@ import numpy as np
 
 from neuralucb.confidence import Assumptions
 from neuralucb.experiments import Plan, Result
+from neuralucb.experiments.statistics import finite_or_none
 from neuralucb.policy import Slot
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import host_bytes, require_memory
@@ -22,7 +23,7 @@ from neuralucb.theory.directions import Directions, directions, first_of_directi
 from neuralucb.theory.kernel import LIMITS, tangent_kernel
 from neuralucb.theory.norm import rounding, squared_norms
 
-__all__ = ["Report", "analyse", "finite_or_none"]
+__all__ = ["Report", "analyse"]
 
 CURVE_POINTS = 60
 """Of the curves over rounds."""
@@ -218,11 +219,6 @@ def analyse(plan: Plan, meter: Meter = lambda what: None) -> Report:
     )
     fits = EXACT_MEMORY * 8 * count**2 <= host_bytes()
     return _computed(report, case, meter) if fits else _estimated(report, case, meter)
-
-
-def finite_or_none(value: float | None) -> float | None:
-    """The number as JSON can hold it: None where it is NaN or infinite."""
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _estimated(report: Report, case: _Case, meter: Meter) -> Report:
