@@ -62,11 +62,6 @@ class Plan(NamedTuple):
     trace: bool = False
     """whether arms, rewards, regret, propensities and losses are kept round by round"""
 
-    def __repr__(self) -> str:
-        who = ", ".join(name if len(points) == 1 else f"{len(points)} × {name}" for name, points in self.points.items())
-        how_long = f"{counted(self.rounds, 'round')}, {counted(len(self.seeds), 'seed')}"
-        return f"Plan({who} on {self.problem.name}, {how_long}, schedule {self.schedule})"
-
 
 def plan(
     problem: str | Problem | Definition,
@@ -140,7 +135,30 @@ def plan_grid(
     schedule: str | None = None,
     trace: bool = False,
 ) -> Plan:
-    """Plan the runs that `run_grid` makes: one point per combination of the grid's values."""
+    """Plan the runs that `run_grid` makes: one point per combination of the grid's values.
+
+    Args:
+        algorithm: Its name.
+        problem: As for `plan`.
+        grid: Values by setting, of the algorithm or of the problem.
+        rounds: As for `plan`.
+        seeds: As for `plan`.
+        preset: As for `plan`.
+        schedule: As for `plan`.
+        trace: As for `plan`.
+
+    Returns:
+        The plan, for `play`; its points are in the order of `itertools.product`.
+
+    Raises:
+        InputError: If anything given cannot be run; the message names it, and the cure.
+
+    Example:
+        >>> from neuralucb.experiments import plan_grid
+        >>> planned = plan_grid("lin-ucb", "h1", {"exploration": [0.1, 1]}, rounds=100, seeds=5)
+        >>> len(planned.points["lin-ucb"])
+        2
+    """
     for name, values in grid.items():
         if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
             raise InputError(f"grid must have a list of values for {name}, got {values!r}.")
@@ -153,7 +171,19 @@ def plan_grid(
 
 
 def with_baselines(planned: Plan) -> Plan:
-    """The same plan with uniform and oracle added: the worst and the best that a figure should show."""
+    """Add uniform and oracle to a plan: the worst and the best that a figure should show.
+
+    Args:
+        planned: From `plan` or `plan_grid`.
+
+    Returns:
+        The same plan with two more algorithms, on the problem of its first point.
+
+    Example:
+        >>> from neuralucb.experiments import plan, with_baselines
+        >>> list(with_baselines(plan("h1", ["lin-ucb"], {}, rounds=100, seeds=5)).points)
+        ['lin-ucb', 'uniform', 'oracle']
+    """
     (first, *_), *_ = planned.points.values()
     return planned._replace(points={**planned.points, **{name: [Point({}, first.problem)] for name in BASELINES}})
 

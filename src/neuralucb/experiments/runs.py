@@ -61,10 +61,10 @@ def run(
         (5, 100)
     """
     grid = {name: [value] for name, value in settings.items()}
-    planned = plan_grid(
-        algorithm, problem, grid, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule, trace=trace
-    )
-    (result,) = play(planned, _named_stages(progress, planned))
+    (result,) = run_grid(
+        algorithm, problem, grid,
+        rounds=rounds, seeds=seeds, preset=preset, schedule=schedule, trace=trace, progress=progress,
+    )  # fmt: skip
     return result
 
 
@@ -175,11 +175,18 @@ def play(planned: Plan, progress: Meter | None = None) -> list[Result]:
     """Run a plan.
 
     Args:
-        planned: From `plan`.
+        planned: From `plan` or `plan_grid`.
         progress: Called with an algorithm's name before it runs; returns where its progress is reported, or None.
 
     Returns:
         One result per point, in the plan's order.
+
+    Raises:
+        InputError: If memory does not hold a single run.
+
+    Example:
+        >>> from neuralucb.experiments import plan, play
+        >>> (result,) = play(plan("h1", ["lin-ucb"], {}, rounds=100, seeds=5))
     """
     results = []
     for algorithm, points in planned.points.items():

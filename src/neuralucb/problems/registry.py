@@ -60,14 +60,22 @@ class Definition(NamedTuple):
 
 
 def find_problem(problem: str | Problem | Definition) -> Definition:
-    """The definition of a problem.
+    """Find the definition of a problem.
 
     Args:
         problem: A name, a problem, or a definition, which is returned as it is.
 
+    Returns:
+        Its name, a summary, its settings, and how to make it.
+
     Raises:
         InputError: If the name is unknown; the message lists the known ones, and where they were looked for. Or if a
             problem's `draw` does not give the arms, contexts and rewards that it promises.
+
+    Example:
+        >>> from neuralucb.problems import find_problem
+        >>> [setting.name for setting in find_problem("h1").settings]
+        ['dim', 'arms', 'noise']
     """
     if isinstance(problem, Definition):
         return problem
@@ -136,6 +144,9 @@ def build_problem(problem: str | Definition, settings: Mapping[str, Any]) -> Pro
         problem: A name or a definition.
         settings: By name; the others have their defaults.
 
+    Returns:
+        The problem, ready for `simulate`, `run` and `compare`.
+
     Raises:
         InputError: If the name or a setting is unknown, or a value is out of range.
 
@@ -156,6 +167,9 @@ def from_file(path: Path | str, label: str | None = None, *, rewards: str | Sequ
             called y.
         rewards: Instead of a label, the columns with each arm's reward, for a problem as `rewards` makes it; of a .npz
             file, whose X may be (n, K, d), the array (n, K) or several arrays (n,).
+
+    Returns:
+        Its definition, which `run`, `compare` and `build_problem` take; settings such as `drop` are theirs.
 
     Raises:
         InputError: If the file cannot be read; the message says why.
