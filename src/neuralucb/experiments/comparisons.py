@@ -40,6 +40,12 @@ class Difference(NamedTuple):
     estimate: Estimate
     seeds: int
 
+    def as_json(self) -> dict[str, Any]:
+        """The difference as a dictionary for JSON; without an interval, that is None."""
+        mean, low, high = self.estimate
+        named = {"algorithm": self.algorithm, "minus": self.minus, "problem": self.problem}
+        return {**named, "mean": mean, "interval95": None if np.isnan(low) else [low, high]}
+
 
 @brief
 class Rank(NamedTuple):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "aggregate_table",
+    "difference_table",
     "heading",
     "html_table",
     "number",
@@ -74,6 +75,15 @@ def ranking_table(comparison: "Comparison", problem: str) -> list[list[str]]:
             failed = f"{rank.diverged} of {rank.seeds}"
             shown = [str(rank.place), title_of(rank.algorithm), number(mean), _between(low, high)]
             rows.append([*shown, *(difference if apart else []), failed])
+    return rows
+
+
+def difference_table(comparison: "Comparison") -> list[list[str]]:
+    """How far each algorithm is from the first of the comparison, paired by seed: the head first, then the others."""
+    rows = [["algorithm", "problem", f"minus {title_of(comparison.algorithms[0])}", "95 % interval"]]
+    for one in comparison.differences():
+        mean, low, high = one.estimate
+        rows.append([title_of(one.algorithm), one.problem, _signed(mean), _between(low, high, sign=True)])
     return rows
 
 
