@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +12,7 @@ import typer
 from neuralucb.cli.options import with_options
 from neuralucb.display.console import err, out
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.extensions import imported
 
 if TYPE_CHECKING:
     from neuralucb.sweeps.engine import Job
@@ -105,6 +106,7 @@ def sweep(
     from neuralucb.sweeps.toml import read_sweep
 
     planned = read_sweep(file)
+    planned = replace(planned, imports=tuple(dict.fromkeys([*planned.imports, *imported()])))  # for resume, anywhere
     _run({folder or Path(planned.name): planned}, options, dry_run=dry_run)
 
 

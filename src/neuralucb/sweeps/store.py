@@ -109,7 +109,7 @@ class Store:
         """
         if (self.folder / "sweep.json").exists():
             known = self._manifest()
-            if known["sweep"] != json.loads(json.dumps(sweep.as_json())):
+            if _without_import(known["sweep"]) != _without_import(json.loads(json.dumps(sweep.as_json()))):
                 raise InputError(
                     f"{self.folder} holds another sweep, {known['sweep'].get('name')!r}; name another folder, "
                     f"or continue that one with `{self.resume_command}`."
@@ -329,6 +329,11 @@ def _finished_run(row: Mapping[str, Any]) -> FinishedRun:
         diverged_at=row["diverged_at"],
         seconds=row["seconds"],
     )
+
+
+def _without_import(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a sweep runs; the modules it needs may be named in its file, by --import or by NEURALUCB_IMPORT."""
+    return {key: value for key, value in record.items() if key != "import"}
 
 
 def _is_foreign(path: Path) -> bool:
