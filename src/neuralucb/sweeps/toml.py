@@ -89,7 +89,8 @@ def as_toml(sweep: Sweep) -> str:
 class _Entry(NamedTuple):
     """A [[runs]] table, its names checked."""
 
-    index: int
+    number: int
+    """which one it is, from 0"""
     algorithms: Sequence[str]
     grid: Any
     settings: Mapping[str, Any]
@@ -213,7 +214,7 @@ class _Reader:
         return names
 
     def _grid(self, entry: _Entry, algorithm: str, problem: str) -> dict[str, Any]:
-        index = entry.index
+        index = entry.number
         if entry.grid == "paper":
             return {name: values for name, values in paper_grid(algorithm).items() if name not in entry.settings}
         for name, values in entry.grid.items():
@@ -235,7 +236,7 @@ class _Reader:
         for name in given:
             if name not in known:
                 raise self._wrong(
-                    name, entry.index, f"is not a setting of these; they have: {', '.join(sorted(known))}"
+                    name, entry.number, f"is not a setting of these; they have: {', '.join(sorted(known))}"
                 )
         accepted = {setting.name for setting in find_algorithm(algorithm).settings} | of_problem
         return {name: value for name, value in given.items() if name in accepted}
