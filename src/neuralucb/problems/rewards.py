@@ -21,6 +21,9 @@ REWARD_SCALINGS = ("unit", "none")
 LARGEST = 1e30
 """Beyond it squares and sums overflow float32."""
 
+MOST_LOST = 0.01
+"""Share of the mean difference between arms that rounding may take."""
+
 
 def rewards(
     X: Any,
@@ -85,9 +88,21 @@ def rewards(
         added = deviation * random.normal(key, dtype=jnp.float32) if deviation else jnp.float32(0)
         return Round(seen, expected, added)
 
-    data, limit = (scaled, (table / unit).astype(np.float32)), None if repeat else count
+    kept = (table / unit).astype(np.float32)
+    _refuse_lost_differences(table, kept.astype(np.float64) * unit)
+    data, limit = (scaled, kept), None if repeat else count
     digest = digest_of(contexts, np.asarray([digest_of(table, np.empty(0))]))
     return Problem(dim, arms, init, draw, data, shared=shared, limit=limit, name=name, digest=digest, unit=unit)
+
+
+def _refuse_lost_differences(table: np.ndarray, kept: np.ndarray) -> None:
+    """Refuse rewards so far from 0 that float32 rounds away how arms differ: regret would be 0, or noise."""
+    gaps, rounded = (each.max(axis=1, keepdims=True) - each for each in (table, kept))
+    if np.abs(rounded - gaps).mean() > MOST_LOST * gaps.mean():
+        raise InputError(
+            f"R must differ between arms by more than float32 rounds away: rewards are up to {np.abs(table).max():g}, "
+            f"and arms differ by {gaps.mean():.3g} on average; subtract a constant, such as R.mean(), from all of R."
+        )
 
 
 def _check(X: Any, R: Any) -> tuple[np.ndarray, np.ndarray]:
