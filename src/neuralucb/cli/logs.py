@@ -276,8 +276,8 @@ def _show(
     from neuralucb.display.tables import terminal_table
     from neuralucb.runtime.files import write_text
 
-    title = f"reward per decision on {log.name}, {level:.0%} intervals; "
-    title += f"learned from the first {train:.0%}, valued on the rest"
+    title = f"reward per decision on {log.name}, {100 * level:g} % intervals; "
+    title += f"learned from the first {100 * train:g} %, valued on the rest"
     if any(estimate.method == "replay" for one in made for estimate in one.estimates):
         title += " (replay: learned along all of it)"
     if not quiet:
