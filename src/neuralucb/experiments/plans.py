@@ -199,7 +199,7 @@ def read_point(
     if unknown:
         raise InputError(
             f"{', '.join(unknown)}: not a setting of {algorithm} ({_names(recipe.settings)}) "
-            f"nor of {problem} ({_names(definition.settings)})."
+            f"nor of {problem} ({_names(definition.settings) or 'it has none'})."
         )
     bundled = find_bundle(definition, preset).settings_for(trains="steps" in of_algorithm)
     ignored = sorted(DATA_SETTINGS & set(bundled)) if definition.built else []

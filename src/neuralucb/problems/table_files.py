@@ -112,7 +112,8 @@ def _read_npz(path: Path, take: list[tuple[str, str | None]]) -> Table:
         raise InputError(f"{path} cannot be read: {NOT_NUMPY}.") from None
     if len(arrays) < len(wanted):
         found = "one array without a name" if names is None else ", ".join(names) or "none"
-        raise InputError(f"{path} must have the keys {' and '.join(wanted)}, got {found}.")
+        cure = "; --label names the labels, --rewards the rewards" if "y" in wanted and "X" in arrays else ""
+        raise InputError(f"{path} must have the keys {' and '.join(wanted)}, got {found}{cure}.")
     if not all(isinstance(array, np.ndarray) for array in arrays.values()):
         raise InputError(f"{path} cannot be read: {NOT_NUMPY}.")  # NumPy returns as bytes what is not an array
     X = arrays.pop("X")

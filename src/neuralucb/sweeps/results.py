@@ -220,7 +220,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(each) for name, each in value.items()}
     if hasattr(value, "tolist"):
         return value.tolist()
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, Sequence) and not isinstance(value, str) and not hasattr(value, "_fields"):
         return [_plain(each) for each in value]
     return value
 

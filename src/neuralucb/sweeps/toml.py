@@ -45,7 +45,7 @@ def read_sweep(path: Path | str) -> Sweep:
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except (OSError, UnicodeDecodeError) as problem:
-        raise InputError(f"{path} cannot be read: {problem}.") from None
+        raise InputError(f"{path} cannot be read: {getattr(problem, 'strerror', None) or problem}.") from None
     try:
         record = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
@@ -209,8 +209,12 @@ class _Reader:
             return every
         if isinstance(names, str):
             return [names]
-        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        if not isinstance(names, list) or not names:
             raise self._wrong(key, index, f"must be a list of names, got {names!r}")
+        for name in names:
+            if not isinstance(name, str):
+                got = f"got {' '.join(repr(name).split()):.60}"
+                raise self._wrong(key, index, f"must be names, {got}; register your own under a name")
         return names
 
     def _grid(self, entry: _Entry, algorithm: str, problem: str) -> dict[str, Any]:
