@@ -115,7 +115,9 @@ def number(value: float) -> str:
     if math.isnan(value):
         return "–"
     size = abs(value)
-    if size >= 1e7 or 0 < size < 0.1:
+    if size >= 1e7 or 0 < size < 1e-3:
+        return f"{value:.2e}"
+    if 0 < size < 0.1:
         return f"{value:.3g}"
     return f"{value:.0f}" if size >= 100 or not size else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
 
