@@ -261,21 +261,22 @@ def waves(made, dim):
 
 
 def hills(made, dim):
-    """A few round hills and valleys."""
-    centres, heights = made.normal(size=(6, dim)), made.choice([-1.0, 1.0], 6) * made.uniform(0.5, 1.5, 6)
+    """A few round hills and valleys in three directions of all."""
+    directions = np.linalg.qr(made.normal(size=(dim, 3)))[0]
+    centres, heights = made.normal(size=(6, 3)), made.choice([-1.0, 1.0], 6) * made.uniform(0.5, 1.5, 6)
 
     def value(z, progress):
-        distances = ((z[:, None, :] - centres) ** 2).sum(axis=2)
-        return np.exp(-distances / dim) @ heights
+        distances = (((z @ directions)[:, None, :] - centres) ** 2).sum(axis=2)
+        return np.exp(-distances) @ heights
 
     return value
 
 
 def network(made, dim):
-    """A random network with one hidden layer of 12 rectified units."""
-    weights, biases = made.normal(size=(dim, 12)) / np.sqrt(dim), made.normal(size=12) / 2
+    """A random network: 12 folds, each of two rectified units, of which a line explains about half."""
+    weights, folds = made.normal(size=(dim, 12)) / np.sqrt(dim), 0.7 * made.normal(size=12)
     out = made.choice([-1.0, 1.0], 12) * made.uniform(0.5, 1.5, 12)
-    return lambda z, progress: np.maximum(2 * z @ weights + biases, 0) @ out
+    return lambda z, progress: np.abs(z @ weights - folds) @ out
 
 
 def tree(made, dim):
@@ -585,7 +586,7 @@ _RECIPES: dict[str, Recipe] = {
     "clicks-curved": Recipe("binary rewards", normal(6, 8), network, clicks(0.4, 2.0)),
     #
     "rare-linear": Recipe("rare rewards", normal(8, 8), linear, clicks(0.02, 1.2)),
-    "rare-curved": Recipe("rare rewards", normal(8, 6), hills, clicks(0.02, 1.4)),
+    "rare-curved": Recipe("rare rewards", normal(8, 6), hills, clicks(0.02, 2.0)),
     #
     "thousands": Recipe("units of rewards", normal(8, 8), network, gaussian(2, unit=3000.0, offset=20_000.0)),
     "hundredths": Recipe("units of rewards", normal(8, 8), quadratic, gaussian(2, unit=0.01)),
