@@ -1,4 +1,4 @@
-"""The benchmark's worlds: the same for the same seed, half of them held out, and worth learning."""
+"""The benchmark's worlds: the same for the same seed, half of them held out, and worth learning; and their players."""
 
 import sys
 from collections import Counter
@@ -14,7 +14,7 @@ if not FOLDER.exists():
     pytest.skip("the source distribution has no benchmarks", allow_module_level=True)
 
 sys.path.insert(0, str(FOLDER))
-suite = import_module("worlds_suite")
+suite, players, report, command = map(import_module, ("worlds_suite", "worlds_players", "worlds_report", "worlds"))
 sys.path.remove(str(FOLDER))
 
 
@@ -56,3 +56,29 @@ def test_a_world_in_other_units_is_the_same_world():
 def test_one_reward_in_one_million_is_a_million():
     world = suite.make_world("one-million", 0)
     assert sum((world.draw(t).rewards == 1e6).all() for t in range(world.rounds)) == 1
+
+
+def test_a_player_is_read_with_its_label_and_settings():
+    assert players.name_of("wide=neural-ucb:width=300") == "wide"
+    assert players.name_of("neural-ucb:width=300,steps=5") == "neural-ucb:width=300,steps=5"
+    player = players.make_player("wide=neural-ucb:width=8,steps=5,window=20", 3, 0)
+    assert dict(player.bandit.policy.origin.settings)["width"] == 8
+    assert player.bandit.settings["window"] == 20
+
+
+def test_linucb_learns_a_linear_world_and_nobody_learns_noise():
+    shares = {name: command.play(command.Task(name, 0, 400, "lin-ucb"))["share"] for name in ("linear", "no-signal")}
+    assert shares["linear"] < 0.3
+    assert 0.9 < shares["no-signal"] < 1.1
+
+
+def test_a_player_is_above_the_best_peer_only_beyond_what_seeds_explain():
+    def cell(*shares):
+        return report.Cell(dict(enumerate(shares)), len(shares))
+
+    cells = {("tree", "lin-ucb"): cell(0.5, 0.6, 0.7), ("tree", "vw"): cell(0.2, 0.3, 0.4)}
+    assert report.above_best_peer(
+        cell(0.31, 0.39, 0.52), "tree", "steps", cells
+    )  # noise between seeds is common to both
+    assert not report.above_best_peer(cell(0.1, 0.5, 0.5), "tree", "steps", cells)
+    assert not report.above_best_peer(cell(0.9, 1.0, 1.1), "tree", "no signal", cells)
