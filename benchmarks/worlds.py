@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from worlds_players import PEERS, make_player, name_of
 from worlds_report import write_report
-from worlds_suite import WORLDS, make_world, split_of
+from worlds_suite import WORLDS, make_world, rounds_of, split_of
 
 ONE_THREAD = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
@@ -76,7 +76,7 @@ def main() -> None:
         for record in read(lines).values()
         if record["world"] in worlds
         and record["seed"] < options.seeds
-        and record["rounds"] == _rounds(record["world"], options.rounds)
+        and record["rounds"] == rounds_of(record["world"], options.rounds)
         and (record["player"] in ("uniform", *PEERS) or record["player"] in map(name_of, players))
     ]
     print(write_report(records, options.out))
@@ -89,7 +89,8 @@ def play_all(wanted: list[Task], lines: Path, processes: int) -> None:
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
     spawn = multiprocessing.get_context("spawn")  # a fork would share JAX's threads
-    with ProcessPoolExecutor(processes, mp_context=spawn, max_tasks_per_child=RUNS_PER_PROCESS) as pool:
+    workers = {"mp_context": spawn, "max_tasks_per_child": RUNS_PER_PROCESS, "initializer": _silence_lessons}
+    with ProcessPoolExecutor(processes, **workers) as pool:
         futures = [pool.submit(play, task) for task in tasks]
         for count, future in enumerate(as_completed(futures), 1):
             record = future.result()
@@ -100,7 +101,6 @@ def play_all(wanted: list[Task], lines: Path, processes: int) -> None:
 
 def play(task: Task) -> dict[str, Any]:
     """One player in one world: its regret, and uniform's expected regret in the same rounds."""
-    logging.getLogger("neuralucb").setLevel(logging.CRITICAL)  # failed lessons are counted
     world = make_world(task.world, task.seed, task.rounds)
     regret = np.zeros(world.rounds)
     uniform = np.zeros(world.rounds)
@@ -153,11 +153,12 @@ def read(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
 
 
 def _key(task: Task) -> tuple[Any, ...]:
-    return task.world, task.seed, _rounds(task.world, task.rounds), name_of(task.player)
+    return task.world, task.seed, rounds_of(task.world, task.rounds), name_of(task.player)
 
 
-def _rounds(world: str, rounds: int | None) -> int:
-    return make_world(world, 0, rounds).rounds
+def _silence_lessons() -> None:
+    """Failed lessons are counted, and the progress is easier to read without their warnings."""
+    logging.getLogger("neuralucb").setLevel(logging.CRITICAL)
 
 
 def _line(record: dict[str, Any]) -> str:

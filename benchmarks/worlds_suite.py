@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["WORLDS", "Round", "World", "make_world", "split_of"]
+__all__ = ["WORLDS", "Round", "World", "make_world", "rounds_of", "split_of"]
 
 ROUNDS = 1500
 CALIBRATION = 300
@@ -79,7 +79,7 @@ class World:
     def __init__(self, name: str, seed: int, rounds: int | None = None) -> None:
         recipe = _RECIPES[name]
         self.name, self.seed, self.kind, self.split = name, seed, recipe.kind, split_of(name)
-        self.rounds = recipe.rounds if rounds is None else min(rounds, recipe.rounds)
+        self.rounds = rounds_of(name, rounds)
         self._recipe = recipe
         self._entropy = (zlib.crc32((recipe.stream or name).encode()), seed)
         made = self._generator()
@@ -121,6 +121,11 @@ class World:
 def make_world(name: str, seed: int, rounds: int | None = None) -> World:
     """The world of that name and seed; `rounds` makes it shorter, never longer."""
     return World(name, seed, rounds)
+
+
+def rounds_of(name: str, rounds: int | None = None) -> int:
+    """How many rounds a world has, if at most so many are wanted."""
+    return _RECIPES[name].rounds if rounds is None else min(rounds, _RECIPES[name].rounds)
 
 
 def split_of(name: str) -> str:
