@@ -31,8 +31,9 @@ ONE_THREAD = {
     "JAX_PLATFORMS": "cpu",
 }
 """The environment of a worker, where the caller's does not say otherwise."""
-RUNS_PER_PROCESS = 60
-"""After which a worker is replaced: compiled programs are never freed."""
+RUNS_PER_POOL = 120
+"""After which workers are replaced, since compiled programs are never freed. `max_tasks_per_child` would do that, but
+Python 3.11 waits for ever when all workers reach it at once."""
 
 
 class Task(NamedTuple):
@@ -89,14 +90,14 @@ def play_all(wanted: list[Task], lines: Path, processes: int) -> None:
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
     spawn = multiprocessing.get_context("spawn")  # a fork would share JAX's threads
-    workers = {"mp_context": spawn, "max_tasks_per_child": RUNS_PER_PROCESS, "initializer": _silence_lessons}
-    with ProcessPoolExecutor(processes, **workers) as pool:
-        futures = [pool.submit(play, task) for task in tasks]
-        for count, future in enumerate(as_completed(futures), 1):
-            record = future.result()
-            with lines.open("a") as file:
-                file.write(json.dumps(record) + "\n")
-            print(f"[{count}/{len(tasks)}] {_line(record)}", flush=True)
+    for first in range(0, len(tasks), RUNS_PER_POOL):
+        with ProcessPoolExecutor(processes, mp_context=spawn, initializer=_silence_lessons) as pool:
+            futures = [pool.submit(play, task) for task in tasks[first : first + RUNS_PER_POOL]]
+            for count, future in enumerate(as_completed(futures), first + 1):
+                record = future.result()
+                with lines.open("a") as file:
+                    file.write(json.dumps(record) + "\n")
+                print(f"[{count}/{len(tasks)}] {_line(record)}", flush=True)
 
 
 def play(task: Task) -> dict[str, Any]:

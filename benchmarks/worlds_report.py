@@ -213,9 +213,10 @@ def _draw_panel(axis: Any, worlds: Sequence[str], players: Sequence[str], cells:
         here = [(row, cells[world, player]) for row, world in enumerate(worlds) if (world, player) in cells]
         here = [(row, cell) for row, cell in here if cell.shares]
         peer = player in PEERS
+        lane = 0.36 * ((index + 0.5) / len(players) - 0.5)  # a little apart, where players do equally well
         axis.errorbar(
             [cell.mean for _, cell in here],
-            [row for row, _ in here],
+            [row + lane for row, _ in here],
             xerr=np.nan_to_num([cell.error for _, cell in here]),
             fmt=MARKS[index % len(MARKS)],
             color=COLOURS[index % len(COLOURS)],
