@@ -133,6 +133,8 @@ def _players_table(records, worlds, players, cells) -> list[list[str]]:
     head = [
         "",
         "median",
+        "open",
+        "held-out",
         "worst",
         "worlds above the best peer",
         "failed lessons",
@@ -155,6 +157,7 @@ def _players_table(records, worlds, players, cells) -> list[list[str]]:
             [
                 player,
                 f"{np.median(list(means.values())):.3f}",
+                *(_median(records, means, split) for split in ("open", "held-out")),
                 f"{means[worst]:.2f} ({worst})",
                 f"{above} of {len(means)}" if judged else "",
                 _total(mine, "diverged"),
@@ -192,6 +195,11 @@ def _is_above(records, world, player, cells) -> bool:
 
 def _of(records: Sequence[Record], world: str) -> Record:
     return next(record for record in records if record["world"] == world)
+
+
+def _median(records: Sequence[Record], means: dict[str, float], split: str) -> str:
+    mine = [mean for world, mean in means.items() if _of(records, world)["split"] == split]
+    return f"{np.median(mine):.3f}" if mine else ""
 
 
 def _total(records: Sequence[Record], name: str) -> str:
