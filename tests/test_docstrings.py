@@ -1,6 +1,8 @@
-"""The examples in docstrings run as they stand, in a folder with small files, and print what they show."""
+"""Docstrings: examples run as they stand, in a folder with small files; public functions explain their arguments."""
 
 import doctest
+import inspect
+import re
 import shutil
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +28,12 @@ FILES = {
 }
 
 
+def exported_functions():
+    rooms = [neuralucb, *(import_module(f"neuralucb.{name}") for name in neuralucb._ROOMS)]
+    found = {each for room in rooms for name in room.__all__ if inspect.isfunction(each := getattr(room, name))}
+    return sorted(found, key=lambda each: (each.__module__, each.__name__))
+
+
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_examples_in_docstrings_run(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -35,3 +43,13 @@ def test_examples_in_docstrings_run(path, tmp_path, monkeypatch):
         (tmp_path / name).write_text(text)
     module = import_module(".".join(["neuralucb", *path.relative_to(SOURCE).with_suffix("").parts]))
     assert not doctest.testmod(module, globs=NAMES | vars(module)).failed
+
+
+@pytest.mark.parametrize("function", exported_functions(), ids=lambda each: f"{each.__module__}.{each.__name__}")
+def test_public_functions_document_arguments_and_what_they_return(function):
+    signature, lines = inspect.signature(function), inspect.getdoc(function).splitlines()
+    for name in signature.parameters:
+        (described,) = [line for line in lines if re.match(rf"    \*{{0,2}}{name}: ", line)]
+        assert not re.match(r"    \S+: [a-z]{2,}\b", described), described
+    assert "Returns:" in lines or signature.return_annotation is None
+    assert "Example:" in lines

@@ -9,8 +9,7 @@ import time
 import pytest
 
 from neuralucb import InputError, StorageError, experiments
-
-from ..processes import started
+from tests.processes import started
 
 
 @pytest.mark.parametrize(

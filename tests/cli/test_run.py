@@ -2,6 +2,9 @@
 
 import json
 
+import numpy as np
+import pytest
+
 from neuralucb.cli import run as commands
 
 TINY = ["--rounds", "40", "--seeds", "2", "--schedule", "10", "--set", "dim=4"]
@@ -78,6 +81,20 @@ def test_compare_draws_all_in_one_figure(command, tmp_path):
     assert "LinUCB" in out
     assert "2 seeds: too few for an interval that can be trusted" in out
     assert (tmp_path / "out" / "compare-h2.png").exists()
+
+
+def test_compare_shows_differences_paired_by_seed(command, tmp_path):
+    code, out, _ = command("compare", "h3", "--algorithms", "lin-ucb,uniform", *TINY)
+    assert code == 0
+    assert "difference of final regret, paired by seed" in out
+    assert "minus LinUCB" in out
+    assert "| uniform | h3 | +" in (tmp_path / "out" / "compare-h3.md").read_text()
+    record = json.loads(command("compare", "h3", "--algorithms", "lin-ucb,uniform", *TINY, "--json")[1])
+    ours, theirs = (np.array(one["final_regret"]["per_seed"]) for one in record["results"])
+    (difference,) = record["differences"]
+    assert difference["algorithm"] == "uniform"
+    assert difference["mean"] == pytest.approx((theirs - ours).mean())
+    assert difference["interval95"][0] < difference["mean"] < difference["interval95"][1]
 
 
 def test_divergence_is_told_on_the_terminal(command):

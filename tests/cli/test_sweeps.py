@@ -4,8 +4,7 @@ import pytest
 
 from neuralucb.sweeps import engine, workers
 from neuralucb.sweeps.workers import run_here
-
-from ..sweeps.helpers import TINY, with_data
+from tests.sweeps.helpers import TINY, with_data
 
 
 def test_ctrl_c_says_how_to_go_on(command, monkeypatch, tmp_path):

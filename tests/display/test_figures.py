@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from neuralucb.algorithms import ALGORITHMS
-from neuralucb.display.figures import BASELINES, COLOURS, DASHES, INNER_LEGEND, Curve, draw_regret, style_of
+from neuralucb.display.figures import BASELINES, COLOURS, DASHES, INNER_LEGEND, draw_regret, style_of
+from neuralucb.experiments.results import Curve
 from neuralucb.experiments.tables import title_of
 
 FAR_APART = 0.136

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from neuralucb.display.sweep_report import write_report
-
-from ..processes import started
-from ..sweeps.helpers import run_tiny
+from tests.processes import started
+from tests.sweeps.helpers import run_tiny
 
 
 @pytest.fixture(scope="module")

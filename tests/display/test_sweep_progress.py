@@ -12,8 +12,7 @@ from neuralucb.sweeps.cost import estimate
 from neuralucb.sweeps.engine import prepare
 from neuralucb.sweeps.store import Failure
 from neuralucb.sweeps.workers import Event
-
-from ..sweeps.helpers import tiny
+from tests.sweeps.helpers import tiny
 
 
 def test_progress_counts_what_batches_cost_not_their_rounds(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from neuralucb.experiments.statistics import (
+    band,
     estimate_mean,
     few_seeds,
     interquartile_mean,
@@ -37,6 +38,14 @@ def test_the_interval_covers_the_mean_as_often_as_it_says_and_a_wrong_mean_less(
 def test_few_seeds_are_remarked(seeds, begins):
     assert few_seeds(seeds).startswith(begins)
     assert bool(few_seeds(seeds)) is bool(begins)
+
+
+def test_the_band_is_students_interval_at_every_point_and_needs_five_seeds():
+    curves = np.random.default_rng(1).random((7, 5)).cumsum(axis=1)
+    low, high = band(curves)
+    for point in range(5):
+        assert (low[point], high[point]) == pytest.approx(estimate_mean(curves[:, point])[1:])
+    assert band(curves[:4]) is None
 
 
 def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():

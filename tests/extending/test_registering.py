@@ -1,6 +1,7 @@
 """Registering: by decorator, by call, by entry point; what is refused, and how it is told."""
 
 import importlib.metadata
+import json
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
@@ -183,6 +184,17 @@ def test_an_error_in_an_imported_module_is_not_called_a_fault_of_the_library(mod
     assert code == 2
     assert "AttributeError: 'Task' object has no attribute 'colour'" in err
     assert "This happened in colourful_module, which you imported" in " ".join(err.split())
+
+
+def test_a_sweep_keeps_what_the_command_line_imported(module, command, tmp_path):
+    name = module("kept_module", RECIPE.format(name="mine"))
+    runs = '[[runs]]\nalgorithms = ["mine"]\nproblems = ["h1"]'
+    (tmp_path / "mine.toml").write_text(f"rounds = 5\nseeds = 1\n{runs}")
+    code, _, err = command("--import", name, "sweep", "mine.toml", "--workers", 1, "--out", "out")
+    assert code == 0, err
+    assert json.loads((tmp_path / "out" / "sweep.json").read_text())["sweep"]["import"] == [name]
+    (tmp_path / "mine.toml").write_text(f'rounds = 5\nseeds = 1\nimport = ["{name}"]\n{runs}')
+    assert command("sweep", "mine.toml", "--workers", 1, "--out", "out")[0] == 0
 
 
 def test_what_is_imported_is_listed(module, command):

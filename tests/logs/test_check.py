@@ -6,8 +6,7 @@ import numpy as np
 
 from neuralucb.logs import check_log
 from neuralucb.logs.check import SeenIds
-
-from .examples import EVENT, write_lines
+from tests.logs.examples import EVENT, write_lines
 
 
 def test_check_finds_duplicates_and_all_that_is_wrong(tmp_path, command):

@@ -10,8 +10,7 @@ from pyarrow import parquet
 from neuralucb.logs import Skipped, check_log, open_log, read_chunks, write_log
 from neuralucb.logs.batches import batches
 from neuralucb.runtime.errors import InputError
-
-from .examples import EVENT, OPEN_BANDIT, decisions, feedback, lines_kept, other_parquet, write_lines
+from tests.logs.examples import EVENT, OPEN_BANDIT, decisions, feedback, lines_kept, other_parquet, write_lines
 
 DAMAGES = 60
 """Damaged copies per format: enough to meet every part of a small file."""

@@ -8,8 +8,17 @@ from numpy.testing import assert_array_equal
 
 from neuralucb.logs import Skipped, convert, open_log, read_chunks, write_log
 from neuralucb.logs.dsjson_read import Events
-
-from .examples import EVENT, NUMBERED, lines_kept, numbered, same, together, with_context, without, write_lines
+from tests.logs.examples import (
+    EVENT,
+    NUMBERED,
+    lines_kept,
+    numbered,
+    same,
+    together,
+    with_context,
+    without,
+    write_lines,
+)
 
 
 def test_a_log_of_vowpal_wabbit_is_read_with_keys_in_any_order(tmp_path):

@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neuralucb.logs import convert, read_chunks, write_log
-
-from .examples import EVENT, decisions, same, together, with_context, write_lines
+from tests.logs.examples import EVENT, decisions, same, together, with_context, write_lines
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from neuralucb.logs import Skipped, check_log, convert, open_log, read_chunks, recorded, write_log
-
-from .examples import EVENT, decisions, renumbered, same, together, with_context, write_lines
+from tests.logs.examples import EVENT, decisions, renumbered, same, together, with_context, write_lines
 
 
 @pytest.mark.parametrize("masked", [False, True])

@@ -8,8 +8,7 @@ from numpy.testing import assert_array_equal
 
 from neuralucb.logs import convert, dsjson_read as dsjson, json_features as features, read_chunks
 from neuralucb.logs.dsjson_read import Events
-
-from .examples import EVENT, numbered, same, together, together_wide, with_context, write_lines
+from tests.logs.examples import EVENT, numbered, same, together, together_wide, with_context, write_lines
 
 
 def test_words_and_lists_get_columns_of_their_own_that_stay(tmp_path):

@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from neuralucb.logs import from_obp, read_chunks, to_obp, write_log
-
-from .examples import decisions, feedback
+from tests.logs.examples import decisions, feedback
 
 
 @pytest.mark.parametrize(

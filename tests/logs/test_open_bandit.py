@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from neuralucb.logs import Skipped, convert, read_chunks, write_log
-
-from .examples import OPEN_BANDIT, decisions, lines_kept, repeated
+from tests.logs.examples import OPEN_BANDIT, decisions, lines_kept, repeated
 
 
 def test_the_open_bandit_datasets_form_is_read_and_written(tmp_path):

@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from neuralucb.logs import Skipped, check_log, convert, from_obp, open_log, read_chunks, to_obp, write_log
-
-from .examples import decisions, feedback, lines_kept, other_parquet, parquet_with, together
+from tests.logs.examples import decisions, feedback, lines_kept, other_parquet, parquet_with, together
 
 
 @pytest.mark.parametrize(

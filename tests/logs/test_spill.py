@@ -11,8 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from neuralucb.logs import Skipped, dsjson_read, formats, open_log, read_chunks
-
-from .examples import OPEN_BANDIT, with_context, write_lines
+from tests.logs.examples import OPEN_BANDIT, with_context, write_lines
 
 
 class SmallDisk(io.RawIOBase):

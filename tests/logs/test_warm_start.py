@@ -5,8 +5,7 @@ import pytest
 
 from neuralucb import OnlineBandit, build
 from neuralucb.logs import convert, open_log, recorded, write_log
-
-from .examples import chance_log
+from tests.logs.examples import chance_log
 
 
 @pytest.mark.parametrize("shared", [False, True])

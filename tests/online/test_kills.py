@@ -10,8 +10,7 @@ import pytest
 
 from neuralucb import OnlineBandit
 from tests.online.helpers import linear
-
-from ..processes import started
+from tests.processes import started
 
 STEPS = (
     "journal segment",

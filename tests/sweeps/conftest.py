@@ -5,8 +5,7 @@ import shutil
 import pytest
 
 from neuralucb.runtime import extensions
-
-from .helpers import run_tiny
+from tests.sweeps.helpers import run_tiny
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,7 @@ from neuralucb.sweeps.engine import prepare, run_sweep
 from neuralucb.sweeps.spec import Part, Sweep
 from neuralucb.sweeps.store import Store, as_table
 from neuralucb.sweeps.workers import run_here
-
-from ..processes import started
+from tests.processes import started
 
 TINY = """
 name = "tiny"

@@ -10,8 +10,7 @@ from neuralucb.algorithms import NETWORKS, register_network
 from neuralucb.sweeps.batches import forget_programs, make_batches, run_batch
 from neuralucb.sweeps.spec import Part, Sweep
 from neuralucb.sweeps.store import Store
-
-from .helpers import run_tiny, tiny, with_data
+from tests.sweeps.helpers import run_tiny, tiny, with_data
 
 
 def test_batches_hold_every_run_once_and_are_named_by_what_they_hold():

@@ -8,8 +8,7 @@ from neuralucb.runtime.errors import InputError
 from neuralucb.sweeps import engine, sweep, workers
 from neuralucb.sweeps.callbacks import FinishedRun
 from neuralucb.sweeps.workers import run_here
-
-from .helpers import numbers, tiny
+from tests.sweeps.helpers import numbers, tiny
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,7 @@ from neuralucb.runtime import memory
 from neuralucb.sweeps import cost
 from neuralucb.sweeps.engine import prepare
 from neuralucb.sweeps.spec import Part, Sweep
-
-from .helpers import tiny, with_data
+from tests.sweeps.helpers import tiny, with_data
 
 
 def test_a_sweep_that_does_not_fit_into_memory_is_refused_before_it_begins(tmp_path, monkeypatch):

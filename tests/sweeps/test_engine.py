@@ -17,8 +17,7 @@ from neuralucb.sweeps.report import read_report
 from neuralucb.sweeps.spec import Part, Sweep
 from neuralucb.sweeps.store import Store
 from neuralucb.sweeps.toml import as_toml
-
-from .helpers import numbers, run_tiny, tiny
+from tests.sweeps.helpers import numbers, run_tiny, tiny
 
 
 def page_of(store):

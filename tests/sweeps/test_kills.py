@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from .helpers import TINY, numbers, running
+from tests.sweeps.helpers import TINY, numbers, running
 
 
 def kill_and_resume(tmp_path, arguments, times, longest):

@@ -9,8 +9,7 @@ from neuralucb.sweeps.cost import estimate
 from neuralucb.sweeps.engine import prepare, run_sweep
 from neuralucb.sweeps.paper import FIGURES, SCALES, paper_sweep, table1_sizes
 from neuralucb.sweeps.spec import Part, Sweep
-
-from .helpers import numbers, running
+from tests.sweeps.helpers import numbers, running
 
 
 @pytest.mark.parametrize("figure", FIGURES)

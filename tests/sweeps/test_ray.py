@@ -11,8 +11,7 @@ from neuralucb.sweeps.ray import run_on_cluster
 from neuralucb.sweeps.spec import Part, Sweep
 from neuralucb.sweeps.store import Store
 from neuralucb.sweeps.workers import ignore, run_here
-
-from .helpers import numbers, tiny
+from tests.sweeps.helpers import numbers, tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 

@@ -6,9 +6,8 @@ import pytest
 from neuralucb.runtime.errors import InputError
 from neuralucb.sweeps import Part, Sweep, engine, sweep, workers
 from neuralucb.sweeps.workers import run_here
-
-from ..processes import run_python
-from .helpers import TINY, numbers, tiny
+from tests.processes import run_python
+from tests.sweeps.helpers import TINY, numbers, tiny
 
 SPEC = {
     "name": "tiny",

@@ -1,18 +1,15 @@
 """The best setting of a grid, and its interval."""
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from neuralucb.display.sweep_page import sweep_page
 from neuralucb.display.sweep_report import best_table
-from neuralucb.experiments.statistics import estimate_mean
 from neuralucb.sweeps.report import read_report
-from neuralucb.sweeps.selection import band, contests, difference, read_grids
+from neuralucb.sweeps.selection import contests, difference, read_grids
 from neuralucb.sweeps.store import SCHEMA
-
-from .helpers import stored
+from tests.sweeps.helpers import stored
 
 
 def test_the_best_setting_both_ways_and_paired_differences(tmp_path):
@@ -26,14 +23,6 @@ def test_the_best_setting_both_ways_and_paired_differences(tmp_path):
     assert ours.held_out.mean == 9
     paired = difference(theirs, ours)
     assert (paired.mean, paired.low, paired.high) == (10, 10, 10)  # paired: the seeds' own spread is gone
-
-
-def test_the_band_is_students_interval_at_every_point():
-    curves = np.random.default_rng(1).random((7, 5)).cumsum(axis=1)
-    low, high = band(curves)
-    for point in range(5):
-        assert (low[point], high[point]) == pytest.approx(estimate_mean(curves[:, point])[1:])
-    assert band(curves[:1]) is None
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ import pytest
 from neuralucb.runtime.errors import InputError
 from neuralucb.sweeps.report import read_report
 from neuralucb.sweeps.store import FAILURES, Store, source_commit
-
-from .helpers import run_tiny, tiny
+from tests.sweeps.helpers import run_tiny, tiny
 
 
 def test_a_folder_of_another_sweep_is_refused(finished, tmp_path):

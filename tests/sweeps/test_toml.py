@@ -8,8 +8,7 @@ from neuralucb.runtime.errors import InputError
 from neuralucb.sweeps.paper import paper_sweep
 from neuralucb.sweeps.spec import Sweep
 from neuralucb.sweeps.toml import as_toml, read_sweep
-
-from .helpers import TINY, tiny, with_data
+from tests.sweeps.helpers import TINY, tiny, with_data
 
 
 def test_a_sweep_is_read_from_toml(tmp_path):

@@ -11,9 +11,8 @@ import pytest
 from neuralucb.runtime.errors import InputError
 from neuralucb.sweeps import Store, sweep
 from neuralucb.sweeps.trackers import MLflow, TensorBoard, WandB
-
-from ..processes import run_python
-from .helpers import tiny
+from tests.processes import run_python
+from tests.sweeps.helpers import tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 

@@ -10,9 +10,8 @@ from neuralucb.sweeps import batches, workers
 from neuralucb.sweeps.batches import make_batches
 from neuralucb.sweeps.engine import prepare, run_sweep
 from neuralucb.sweeps.store import Store
-
-from ..processes import run_python
-from .helpers import TINY, in_children, numbers, tiny
+from tests.processes import run_python
+from tests.sweeps.helpers import TINY, in_children, numbers, tiny
 
 
 def test_compiling_ahead_changes_no_number_and_what_fails_is_noted(finished, tmp_path, monkeypatch):

@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 
 from neuralucb import theory
 from neuralucb.theory import Assumptions, Horizon
-
-from .helpers import quick
+from tests.theory.helpers import quick
 
 ONE, OVER = Assumptions(), Horizon(9, 2, 2, 1.0)
 

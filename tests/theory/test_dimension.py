@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 
 from neuralucb import theory
 from neuralucb.theory import tangent_kernel
-
-from .helpers import gram, lambdas, quick, seeds, sphere
+from tests.theory.helpers import gram, lambdas, quick, seeds, sphere
 
 
 @pytest.mark.parametrize("regularization", [1e-6, 1e-2, 1.0, 1e3])

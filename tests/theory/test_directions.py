@@ -6,8 +6,7 @@ import pytest
 from neuralucb import theory
 from neuralucb.policy import Slot
 from neuralucb.theory import tangent_kernel
-
-from .helpers import sphere
+from tests.theory.helpers import sphere
 
 
 @pytest.mark.parametrize("scale", [1.0, 3.0])

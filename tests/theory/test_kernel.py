@@ -15,8 +15,7 @@ from neuralucb.networks.mlp import mlp
 from neuralucb.policy import Slot
 from neuralucb.runtime import memory
 from neuralucb.theory import tangent_kernel
-
-from .helpers import sphere
+from tests.theory.helpers import sphere
 
 
 def at_angle(alpha):

@@ -7,8 +7,7 @@ from numpy.testing import assert_allclose
 from neuralucb import theory
 from neuralucb.theory import tangent_kernel
 from neuralucb.theory.linalg import check_kernel, factor_in_place, log_dets, solve_lower, tiles
-
-from .helpers import sphere
+from tests.theory.helpers import sphere
 
 
 def test_factor_solves_and_refuses():

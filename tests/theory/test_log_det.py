@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 from neuralucb import theory
 from neuralucb.theory import tangent_kernel
 from neuralucb.theory.log_det import estimate_log_det
-
-from .helpers import sphere
+from tests.theory.helpers import sphere
 
 
 def test_estimate_is_within_its_error_of_the_truth():

@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 from neuralucb import theory
 from neuralucb.networks.mlp import mlp
 from neuralucb.theory import tangent_kernel
-
-from .helpers import quick, seeds, sphere
+from tests.theory.helpers import quick, seeds, sphere
 
 
 @quick

@@ -10,12 +10,11 @@ from numpy.testing import assert_allclose
 
 from neuralucb import build, synthetic, theory
 from neuralucb.experiments import plan
+from neuralucb.experiments.statistics import finite_or_none
 from neuralucb.problems import build_problem, labelled
 from neuralucb.simulation import draw_rounds, simulate
 from neuralucb.theory import Assumptions, Horizon, tangent_kernel
-from neuralucb.theory.report import finite_or_none
-
-from .helpers import planned, sphere
+from tests.theory.helpers import planned, sphere
 
 OWN = {"noise": 0.25, "noise_bound": 0.5, "failure": 0.05, "constant_1": 2.0, "constant_2": 3.0, "constant_3": 5.0}
 

@@ -27,14 +27,11 @@ __all__ = ["app", "main"]
 BAD_INPUT = 2
 """Exit code for what the caller can mend."""
 
-
 SOFTWARE_FAULT = 70
 """Exit code for a fault of the library, as in sysexits.h."""
 
-
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
-
 
 app: typer.Typer = typer.Typer(
     no_args_is_help=True,
@@ -58,7 +55,6 @@ Modules = Annotated[
         help="A module that registers algorithms, problems or networks; may be given several times.",
     ),
 ]
-
 
 Version = Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")]
 

@@ -13,12 +13,9 @@ __all__ = ["data_app", "table1"]
 
 data_app: typer.Typer = typer.Typer(help="Data sets: list, path, fetch.", no_args_is_help=True)
 
-
 Name = Annotated[str, typer.Argument(help="See `neuralucb data list`.")]
 
-
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the table, as table1.md.")]
-
 
 IN_THE_PAPER = {
     "covertype": "54, 7, 581012",
@@ -70,15 +67,14 @@ def data_fetch(name: Name) -> None:
 def table1(folder: Out = None) -> None:
     """Print the paper's Table 1, counted from the data sets on this machine."""
     from neuralucb.display.tables import markdown_table, terminal_table
-    from neuralucb.runtime.files import write_whole
+    from neuralucb.runtime.files import write_text
 
     if folder is not None:
         prepare_folder(folder)
     rows = [["data set", "features", "classes", "rows", "in the paper"], *_count()]
     out.print(terminal_table(rows, title=""))
     if folder is not None:
-        text = markdown_table(rows)
-        written = write_whole(folder / "table1.md", lambda part: part.write_text(text, encoding="utf-8"))
+        written = write_text(folder / "table1.md", markdown_table(rows))
         out.print(str(written), soft_wrap=True)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neuralucb.cli.options import AsJson, Formats, Out, Set, prepare_folder, read_formats, read_set
+from neuralucb.cli.options import AsJson, Formats, Out, Set, output_folder, prepare_folder, read_formats, read_set
 from neuralucb.display.console import err, out
 from neuralucb.runtime.errors import InputError
 
@@ -19,32 +19,24 @@ __all__ = ["evaluate", "logs_app", "train"]
 
 logs_app: typer.Typer = typer.Typer(help="Logs of decisions: convert, check.", no_args_is_help=True)
 
-
 Source = Annotated[Path, typer.Argument(help="A log: .parquet, .dsjson (or .json, .jsonl), .npz, .csv; docs/logs.md.")]
-
 
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of networks and random choices.")]
 
-
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out what cannot be used, and count it.")]
-
 
 Reward = Annotated[
     str | None, typer.Option(help="Read a table instead of a log, one decision per row; this column is the reward.")
 ]
 
-
 Arm = Annotated[str | None, typer.Option(help="With --reward: the column of the arms that were shown.")]
-
 
 Propensity = Annotated[
     str | None,
     typer.Option(help="With --reward: the column with the probability of the arm shown. Default: all arms alike."),
 ]
 
-
 Drop = Annotated[str, typer.Option(metavar="A+B+…", help="With --reward: columns to leave out of the context.")]
-
 
 InputScaling = Annotated[
     str, typer.Option(help="With --reward: how contexts are scaled: standard, unit, smooth or none; docs/data.md.")
@@ -114,7 +106,9 @@ def evaluate(
     methods: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     switch: Annotated[float, typer.Option(help="τ: the method `switch` leaves larger weights to the model.")] = 10.0,
-    schedule: Annotated[str, typer.Option(help="When to learn in replay.")] = "10:100,100:1000,1000:10000,10000",
+    schedule: Annotated[
+        str | None, typer.Option(help="When to learn in replay, such as 100. Default: often at first, then seldom.")
+    ] = None,
     seed: Seed = 0,
     skip_bad: SkipBad = False,
     reward: Reward = None,
@@ -131,20 +125,19 @@ def evaluate(
 
     from neuralucb.algorithms import build
     from neuralucb.display.progress import reading
-    from neuralucb.evaluation import evaluate_after_training
+    from neuralucb.evaluation.split import SCHEDULE, evaluate_after_training
     from neuralucb.logs import Skipped
     from neuralucb.logs.batches import shape_of
     from neuralucb.runtime.compile_cache import keep_compiled
     from neuralucb.schedules import read_schedule
 
-    chosen, wanted, learns = _settings_of(policies, read_set(settings)), _methods(methods), read_schedule(schedule)
+    chosen, wanted = _settings_of(policies, read_set(settings)), _methods(methods)
+    learns = read_schedule(SCHEDULE if schedule is None else schedule)
     drawn = read_formats(formats)
-    where = Path("out") if folder is None and not as_json else folder
     skipped = Skipped() if skip_bad else None
     is_table = _is_table(reward, arm, propensity, drop, skip_bad)
     given = _open_table(log, reward, arm, propensity, drop, input_scaling) if is_table else _open_counted(log, skipped)
-    if where is not None:
-        prepare_folder(where)
+    where = output_folder(folder, as_json)
     keep_compiled()
     made = []
     for name, values in chosen.items():
@@ -281,10 +274,10 @@ def _show(
 ) -> None:
     from neuralucb.display.evaluation import diagnosis, draw, report, table
     from neuralucb.display.tables import terminal_table
-    from neuralucb.runtime.files import write_whole
+    from neuralucb.runtime.files import write_text
 
-    title = f"reward per decision on {log.name}, {level:.0%} intervals; "
-    title += f"learned from the first {train:.0%}, valued on the rest"
+    title = f"reward per decision on {log.name}, {100 * level:g} % intervals; "
+    title += f"learned from the first {100 * train:g} %, valued on the rest"
     if any(estimate.method == "replay" for one in made for estimate in one.estimates):
         title += " (replay: learned along all of it)"
     if not quiet:
@@ -295,8 +288,7 @@ def _show(
         return
     figures, page = [where / f"evaluate-{log.stem}.{form}" for form in formats], where / f"evaluate-{log.stem}.md"
     draw(made, figures, level=level)
-    text = report(made, title=title)
-    write_whole(page, lambda path: path.write_text(text, encoding="utf-8"))
+    write_text(page, report(made, title=title))
     (err if quiet else out).print(f"figure: {', '.join(map(str, figures))}\ntable:  {page}", soft_wrap=True)
 
 

@@ -29,64 +29,52 @@ __all__ = [
     "Set",
     "When",
     "named_problem",
+    "output_folder",
     "prepare_folder",
     "read_formats",
     "read_set",
     "refuse_logged",
     "split_names",
-    "with_run_options",
+    "with_options",
 ]
 
 ProblemName = Annotated[str | None, typer.Argument(help="See `neuralucb list`; not with --data.")]
 
-
 Rounds = Annotated[int | None, typer.Option(help="Rounds to play (T); default 10 000, or all rows if they are fewer.")]
 
-
 Seeds = Annotated[int, typer.Option(help="Number of runs, with seeds 0, 1, …")]
-
 
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be given several times.")
 ]
 
-
 PresetName = Annotated[str | None, typer.Option("--preset", help="A bundle of settings: see `neuralucb list`.")]
-
 
 When = Annotated[str | None, typer.Option(help="When to learn: 50, or 10:500,50:2000,100. Default: the preset's.")]
 
-
 DataFile = Annotated[Path | None, typer.Option("--data", help="Your data: a .npz, .csv or .parquet file.")]
 
-
 Label = Annotated[str | None, typer.Option(help="With --data: the column of labels; of a .npz by default y.")]
-
 
 Rewards = Annotated[
     str | None,
     typer.Option(metavar="A,B,…", help="With --data, instead of --label: the columns with the reward of each arm."),
 ]
 
-
 Logged = Annotated[str | None, typer.Option(hidden=True)]
 """Options of `evaluate` that people try here; the error tells them where."""
 
-
 Repeat = Annotated[bool, typer.Option("--repeat", help="With data: start over after the last row.")]
-
 
 Out = Annotated[
     Path | None,
     typer.Option("--out", help="Folder for figure and table. Default: out, or none with --json."),
 ]
 
-
 Formats = Annotated[
     list[str] | None,
     typer.Option("--format", metavar="png|pdf|svg", help="Of the figure, separated by commas. Default: png."),
 ]
-
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 
@@ -112,22 +100,23 @@ class RunOptions:
     as_json: AsJson = False
 
 
-def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that takes `options: RunOptions`, as Typer needs it: with one parameter per field instead."""
-    first = [each for each in inspect.signature(command).parameters.values() if each.name != "options"]
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that takes `options`, a dataclass, as Typer needs it: with one parameter per field instead."""
+    first = dict(inspect.signature(command).parameters)
+    record = first.pop("options").annotation
     flags = [
         inspect.Parameter(
             each.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=each.default, annotation=each.type
         )
-        for each in fields(RunOptions)
+        for each in fields(record)
     ]
 
     @wraps(command)
     def with_flags(**given: Any) -> None:
-        options = RunOptions(**{flag.name: given.pop(flag.name) for flag in flags})
+        options = record(**{flag.name: given.pop(flag.name) for flag in flags})
         command(**given, options=options)
 
-    with_flags.__signature__ = inspect.Signature([*first, *flags])  # type: ignore[attr-defined]
+    with_flags.__signature__ = inspect.Signature([*first.values(), *flags])  # type: ignore[attr-defined]
     return with_flags
 
 
@@ -189,6 +178,14 @@ def read_formats(given: Sequence[str] | None) -> tuple[str, ...]:
         if name not in FORMATS:
             raise InputError(f"--format must be among {', '.join(FORMATS)}, got {name!r}.")
     return tuple(dict.fromkeys(named))
+
+
+def output_folder(folder: Path | None, as_json: bool) -> Path | None:
+    """Where figure and table go, checked to be writable: --out, or else out; None where --json alone is wanted."""
+    where = Path("out") if folder is None and not as_json else folder
+    if where is not None:
+        prepare_folder(where)
+    return where
 
 
 def prepare_folder(folder: Path) -> None:

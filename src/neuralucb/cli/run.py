@@ -13,17 +13,17 @@ from neuralucb.cli.options import (
     RunOptions,
     Seeds,
     named_problem,
-    prepare_folder,
+    output_folder,
     read_formats,
     read_set,
     refuse_logged,
-    with_run_options,
+    with_options,
 )
 from neuralucb.display.console import err, out
 from neuralucb.runtime.errors import InputError
 
 if TYPE_CHECKING:
-    from neuralucb.experiments import Plan, Result
+    from neuralucb.experiments import Comparison, Plan, Result
     from neuralucb.settings import Setting
 
 __all__ = ["compare", "demo", "list_all", "run"]
@@ -39,7 +39,7 @@ DEMO_SETTINGS: dict[str, dict[str, dict[str, float]]] = {
 """By problem and algorithm."""
 
 
-@with_run_options
+@with_options
 def run(algorithm: Annotated[str, typer.Argument(help="See `neuralucb list`.")], options: RunOptions) -> None:
     """Run one algorithm on one problem: its regret over all seeds, as a table and a figure."""
     planned = _plan([algorithm], options)
@@ -49,12 +49,12 @@ def run(algorithm: Annotated[str, typer.Argument(help="See `neuralucb list`.")],
         print(json.dumps(result.as_json(), allow_nan=False))
 
 
-@with_run_options
+@with_options
 def compare(
     options: RunOptions,
     algorithms: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
 ) -> None:
-    """Run several algorithms on the same problem, contexts and noise: one table, one figure."""
+    """Run several algorithms on the same problem, contexts and noise: regret, paired differences, one figure."""
     from neuralucb.algorithms import ALGORITHMS
 
     ALGORITHMS.load()
@@ -63,9 +63,12 @@ def compare(
         raise InputError(f"--algorithms must name at least one, got {algorithms!r}.")
     planned = _plan([name for name in names if name], options)
     problem = planned.problem.name
-    (results,) = _play([planned], options.folder, options.formats, options.as_json, name=f"compare-{problem}")
+    name = f"compare-{problem}"
+    (results,) = _play([planned], options.folder, options.formats, options.as_json, name=name, paired=True)
     if options.as_json:
-        print(json.dumps({"problem": problem, "results": [one.as_json() for one in results]}, allow_nan=False))
+        differences = [one.as_json() for one in _compared(planned, results).differences()]
+        record = {"problem": problem, "results": [one.as_json() for one in results], "differences": differences}
+        print(json.dumps(record, allow_nan=False))
 
 
 def demo(
@@ -122,7 +125,13 @@ def _plan(algorithms: Sequence[str], options: RunOptions) -> "Plan":
 
 
 def _play(
-    plans: Sequence["Plan"], folder: Path | None, formats: Sequence[str] | None, as_json: bool, *, name: str
+    plans: Sequence["Plan"],
+    folder: Path | None,
+    formats: Sequence[str] | None,
+    as_json: bool,
+    *,
+    name: str,
+    paired: bool = False,
 ) -> list[list["Result"]]:
     """Run the plans, one panel of the figure each; where a figure is drawn, uniform and oracle are added to it."""
     from neuralucb import experiments
@@ -131,18 +140,24 @@ def _play(
     from neuralucb.runtime.compile_cache import keep_compiled
 
     chosen = read_formats(formats)
-    where = Path("out") if folder is None and not as_json else folder
-    if where is not None:
-        prepare_folder(where)
-        plans = [experiments.with_baselines(planned) for planned in plans]
+    where = output_folder(folder, as_json)
+    drawn = plans if where is None else [experiments.with_baselines(planned) for planned in plans]
     keep_compiled()
     panels = []
-    for planned in plans:
+    for planned in drawn:
         with meters(planned, err, quiet=as_json) as meter:
             panels.append(experiments.play(planned, meter))
     if where is not None:
-        show_results(panels, where, name, out=err if as_json else out, err=err, formats=chosen)
+        compared = _compared(plans[0], panels[0]) if paired else None
+        show_results(panels, where, name, out=err if as_json else out, err=err, formats=chosen, compared=compared)
     return panels
+
+
+def _compared(planned: "Plan", results: Sequence["Result"]) -> "Comparison":
+    """The algorithms that were named, without those that a figure adds."""
+    from neuralucb.experiments import Comparison
+
+    return Comparison(tuple(one for one in results if one.algorithm in planned.points))
 
 
 def _setting_rows(settings: Iterable["Setting"]) -> list[list[str]]:

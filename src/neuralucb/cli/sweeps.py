@@ -2,14 +2,17 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from neuralucb.cli.options import with_options
 from neuralucb.display.console import err, out
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.extensions import imported
 
 if TYPE_CHECKING:
     from neuralucb.sweeps.engine import Job
@@ -59,14 +62,22 @@ Address = Annotated[str | None, typer.Option(help="With --engine ray: address of
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be run.")]
 
 
+@dataclass(frozen=True)
+class Machine:
+    """The options of every command that runs a sweep: where it is computed."""
+
+    engine: EngineName = Engine.local
+    device: DeviceName = Device.auto
+    workers: Workers = None
+    address: Address = None
+
+
+@with_options
 def reproduce(
     what: Annotated[What, typer.Argument(help="Figure or table of the paper.")],
+    options: Machine,
     scale: Annotated[Scale, typer.Option(help="smoke: two minutes; small: an hour; paper: all of it.")] = Scale.small,
     folder: Out = None,
-    engine: EngineName = Engine.local,
-    device: DeviceName = Device.auto,
-    workers: Workers = None,
-    address: Address = None,
     dry_run: DryRun = False,
 ) -> None:
     """Reproduce the paper's figures, with intervals: a folder with a report, figures, and every run as Parquet."""
@@ -81,56 +92,47 @@ def reproduce(
         paper = paper_sweep(figure, scale.value)
         where = Path(paper.name) if folder is None else folder / figure if what is What.all else folder
         planned[where] = paper
-    _run(planned, engine, device, workers, address, dry_run=dry_run)
+    _run(planned, options, dry_run=dry_run)
 
 
+@with_options
 def sweep(
     file: Annotated[Path, typer.Argument(help="A sweep in TOML: see docs/sweeps.md.")],
+    options: Machine,
     folder: Out = None,
-    engine: EngineName = Engine.local,
-    device: DeviceName = Device.auto,
-    workers: Workers = None,
-    address: Address = None,
     dry_run: DryRun = False,
 ) -> None:
     """Run a sweep of your own."""
     from neuralucb.sweeps.toml import read_sweep
 
     planned = read_sweep(file)
-    _run({folder or Path(planned.name): planned}, engine, device, workers, address, dry_run=dry_run)
+    planned = replace(planned, imports=tuple(dict.fromkeys([*planned.imports, *imported()])))  # for resume, anywhere
+    _run({folder or Path(planned.name): planned}, options, dry_run=dry_run)
 
 
+@with_options
 def resume(
     folder: Annotated[Path, typer.Argument(help="Folder of an earlier sweep.")],
-    engine: EngineName = Engine.local,
-    device: DeviceName = Device.auto,
-    workers: Workers = None,
-    address: Address = None,
+    options: Machine,
 ) -> None:
     """Resume a sweep that was stopped: only what is missing is run."""
     from neuralucb.sweeps.store import Store
 
-    _run({folder: Store(folder).sweep()}, engine, device, workers, address, dry_run=False)
+    _run({folder: Store(folder).sweep()}, options, dry_run=False)
 
 
-def _run(
-    planned: dict[Path, "Sweep"],
-    engine: Engine,
-    device: Device,
-    workers: int | None,
-    address: str | None,
-    *,
-    dry_run: bool,
-) -> None:
+def _run(planned: dict[Path, "Sweep"], machine: Machine, *, dry_run: bool) -> None:
     """Check all sweeps, then run one after the other."""
-    if address is not None and engine is not Engine.ray:
-        raise InputError(f"--address goes with --engine ray, got {address!r}; add --engine ray, or omit --address.")
+    if machine.address is not None and machine.engine is not Engine.ray:
+        raise InputError(
+            f"--address goes with --engine ray, got {machine.address!r}; add --engine ray, or omit --address."
+        )
     from neuralucb.sweeps.engine import prepare
     from neuralucb.sweeps.paper import table1_sizes
 
     jobs = [
         prepare(
-            sweep, folder, device=device.value, workers=workers, engine=engine.value,
+            sweep, folder, device=machine.device.value, workers=machine.workers, engine=machine.engine.value,
             stand_ins=table1_sizes(sweep) if dry_run else {},
         )
         for folder, sweep in planned.items()
@@ -140,7 +142,7 @@ def _run(
         _print_not_found(job)
     if dry_run:
         return
-    failures = [failure for job in jobs for failure in _run_and_report(job, address)]
+    failures = [failure for job in jobs for failure in _run_and_report(job, machine.address)]
     _print_failures(failures)
     if failures:
         raise typer.Exit(1)

@@ -1,7 +1,6 @@
 """The commands about the theory: `neuralucb theory`, `neuralucb coverage`."""
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +19,7 @@ from neuralucb.cli.options import (
     Set,
     When,
     named_problem,
-    prepare_folder,
+    output_folder,
     read_formats,
     read_set,
 )
@@ -74,7 +73,7 @@ def theory(
     )
     if rounds is None:
         planned = planned._replace(rounds=min(DEFAULT_ROUNDS, planned.rounds))
-    chosen, where = read_formats(formats), _folder(folder, as_json)
+    chosen, where = read_formats(formats), output_folder(folder, as_json)
     keep_compiled()
     with stages(err, quiet=as_json) as stage:
         report = analyse(planned, stage)
@@ -103,7 +102,7 @@ def coverage(
     from neuralucb.theory.coverage import coverage_json, plan_coverage, play_coverage
 
     plans = plan_coverage(problem, read_set(settings), rounds=rounds, seeds=seeds, preset=preset, schedule=schedule)
-    chosen, where = read_formats(formats), _folder(folder, as_json)
+    chosen, where = read_formats(formats), output_folder(folder, as_json)
     keep_compiled()
     with stages(err, quiet=as_json) as stage:
         measured = {
@@ -125,11 +124,3 @@ def _with_flags(given: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
                 f"{name} is given twice, as --{name} {value} and as --set {name}={given[name]}; give it once."
             )
     return {**given, **{name: value for name, value in flags.items() if value is not None}}
-
-
-def _folder(folder: Path | None, as_json: bool) -> Path | None:
-    """Where figure and table go, checked to be writable; None where --json alone is wanted."""
-    where = Path("out") if folder is None and not as_json else folder
-    if where is not None:
-        prepare_folder(where)
-    return where

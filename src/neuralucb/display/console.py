@@ -6,5 +6,4 @@ __all__ = ["err", "out"]
 
 out: Console = Console(markup=False, emoji=False, highlight=False)
 
-
 err: Console = Console(stderr=True, markup=False, emoji=False, highlight=False)

@@ -28,25 +28,25 @@ def table(evaluations: Sequence[Evaluation]) -> list[list[str]]:
 def diagnosis(evaluation: Evaluation) -> list[str]:
     """What to know before trusting the estimates, one sentence each."""
     notes = []
-    overlap = evaluation.overlap
+    overlap, name = evaluation.overlap, title_of(evaluation.policy)
     if overlap is not None:
         notes.append(
-            f"{evaluation.policy}: largest weight {overlap.largest:.3g}, effective share "
-            f"{overlap.effective_share:.1%}, weights average {overlap.mean_weight:.3f} ± "
+            f"{name}: largest weight {overlap.largest:.3g}, effective share "
+            f"{100 * overlap.effective_share:.1f} %, weights average {overlap.mean_weight:.3f} ± "
             f"{overlap.mean_weight_error:.3f}."
         )
-        notes += [f"{evaluation.policy}: {word}." for word in overlap.words]
+        notes += [f"{name}: {word}." for word in overlap.words]
     if evaluation.without_reward:
         notes.append(
-            f"{evaluation.policy}: {evaluation.without_reward} decisions without a reward were left out; if "
+            f"{name}: {evaluation.without_reward} decisions without a reward were left out; if "
             "rewards are missing for a reason, every estimate is biased."
         )
     if evaluation.deterministic:
         notes.append(
-            f"{evaluation.policy}: {evaluation.deterministic} deterministic decisions were left out; every number, "
+            f"{name}: {evaluation.deterministic} deterministic decisions were left out; every number, "
             "also what the log earned, is about the other decisions only."
         )
-    return [*notes, *(f"{evaluation.policy}: {note}." for note in evaluation.notes)]
+    return [*notes, *(f"{name}: {note}." for note in evaluation.notes)]
 
 
 def report(evaluations: Sequence[Evaluation], *, title: str) -> str:
@@ -68,7 +68,7 @@ def draw(evaluations: Sequence[Evaluation], paths: Sequence[Path], *, level: flo
     for place, axis in enumerate(axes):
         axis.set_xlim(low, high)
         axis.tick_params(labelleft=place % across == 0)
-        axis.set_xlabel(f"reward per decision, {level:.0%} interval")
+        axis.set_xlabel(f"reward per decision, {100 * level:g} % interval")
     axes[0].legend(frameon=False, fontsize=9, loc="best")
     save(figure, paths)
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from neuralucb.experiments.results import Result
-from neuralucb.experiments.statistics import FEW_SEEDS, interval
+from neuralucb.experiments.results import Curve, Result
+from neuralucb.experiments.statistics import FEW_SEEDS, band
 from neuralucb.experiments.tables import title_of
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_whole
@@ -16,7 +16,6 @@ from neuralucb.runtime.words import counted
 
 __all__ = [
     "FORMATS",
-    "Curve",
     "curve_of",
     "draw_regret",
     "new_figure",
@@ -28,14 +27,12 @@ __all__ = [
 
 FORMATS = ("png", "pdf", "svg")
 
-
 COLOURS = (
     "#0014b1", "#eb6214", "#4e9dff", "#761400", "#b1769d", "#3b144e",
     "#3b4eff", "#b13b00", "#764e76", "#eb9d9d", "#c4d827", "#00d8ff",
 )  # fmt: skip
 """At least 0.136 apart in OKLab, for normal sight and for protanopia, deuteranopia and tritanopia as simulated by
 Machado, Oliveira & Fernandes 2009. Those that are light on white paper come last."""
-
 
 DASHES: tuple[Any, ...] = (
     "-",
@@ -52,56 +49,36 @@ DASHES: tuple[Any, ...] = (
     (0, (10, 6, 1, 6)),  # dash, dot, with wide gaps
 )
 
-
 BASELINES: dict[str, tuple[str, Any]] = {"uniform": ("#777777", (0, (1, 5))), "oracle": ("#777777", "-")}
 """Colour and dash of the lines that stay in the background."""
-
 
 HANDLE_LENGTH = 5
 """Of a line in the legend: long enough to show its pattern."""
 
-
 INNER_LEGEND = 5
 """The most lines of a legend inside a panel; with more, one legend stands beside the figure."""
-
 
 WIDTH, HEIGHT = 4.6, 3.9
 """Of a panel, in inches."""
 
-
 CURVE_POINTS = 500
 """The most points drawn per curve: as many as a figure can show."""
-
-
-class Curve(NamedTuple):
-    """One line of a figure: an algorithm on a problem, over seeds."""
-
-    algorithm: str
-    problem: str
-    rounds: np.ndarray
-    regret: np.ndarray
-    """[seeds, points] cumulative regret after those rounds"""
-    band: tuple[np.ndarray, np.ndarray] | None
-    """the interval of the mean at each point; None with fewer than five seeds, which are drawn one by one"""
-    diverged: int
-    """seeds that diverged"""
 
 
 def curve_of(result: Result) -> Curve:
     """A result as a line of a figure."""
     points = np.unique(np.linspace(0, result.rounds - 1, min(CURVE_POINTS, result.rounds)).astype(int))
     curves = result.regret[:, points]
-    band = interval(curves) if len(curves) >= FEW_SEEDS else None
-    return Curve(result.algorithm, result.problem, points + 1, curves, band, result.diverged)
+    return Curve(result.algorithm, result.problem, points + 1, curves, band(curves), result.diverged)
 
 
 def draw_regret(panels: Sequence[Sequence[Curve]], paths: Sequence[Path], *, columns: int = 4) -> None:
     """Draw cumulative regret, one line per algorithm.
 
     Args:
-        panels: one panel per problem.
-        paths: files to write; their endings name the format.
-        columns: the most panels in a row.
+        panels: One panel per problem.
+        paths: Files to write; their endings name the format.
+        columns: The most panels in a row.
     """
     crowded = _is_crowded(panels)
     across = min(columns, len(panels))
@@ -114,14 +91,14 @@ def plot_results(panels: Sequence[Sequence[Result]], axes: Sequence[Any] | None)
     """Draw cumulative regret for a user: into axes of theirs, or into a new figure of pyplot, which notebooks show.
 
     Args:
-        panels: one panel per problem.
-        axes: one per panel; None for a new figure.
+        panels: One panel per problem.
+        axes: One per panel; None for a new figure.
 
     Returns:
         The axes.
 
     Raises:
-        InputError: if matplotlib is not installed, or axes and panels are not as many.
+        InputError: If matplotlib is not installed, or axes and panels are not as many.
     """
     try:
         from matplotlib import pyplot

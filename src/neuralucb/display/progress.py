@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress as Bars,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from neuralucb.experiments.plans import Plan
-from neuralucb.runtime.progress import Progress as Meter
+from neuralucb.runtime.progress import Meter, Progress
 from neuralucb.runtime.words import counted
 
 if TYPE_CHECKING:
@@ -25,14 +32,11 @@ __all__ = ["Lines", "Pace", "download_bar", "fit_end", "line_pause", "meters", "
 MOST_SEEN = 400
 """Beyond it every other point is forgotten: the curve stays, and a fit stays cheap."""
 
-
 FEWEST_SEEN = 4
 """Points before the first estimate."""
 
-
 FIRST_SECONDS, MOST_SECONDS, GROWTH = 10.0, 60.0, 0.1
 """Between two lines in a log: a tenth of the time that has passed, but at least ten seconds and at most a minute."""
-
 
 SELDOM = 0.2
 """Seconds between two points that an estimate uses, where work is reported in very small pieces."""
@@ -70,13 +74,13 @@ class Lines:
         self._lock, self._over = threading.Lock(), threading.Event()
         self._name, self._words, self._begun = "", "", 0.0
 
-    def begin(self, name: str, *, what: str = "", unit: str = "") -> Meter:
+    def begin(self, name: str, *, what: str = "", unit: str = "") -> Progress:
         """Print that work begins; returns where its progress is reported, in these units or else as a share."""
         self._begun = time.monotonic()
         self._print(f"{name}: {what}" if what else f"{name} …")
         return self.go_on(name, unit=unit)
 
-    def go_on(self, name: str, *, unit: str = "") -> Meter:
+    def go_on(self, name: str, *, unit: str = "") -> Progress:
         """The same with the next stage of work that has begun: nothing is printed now."""
         pace, noted = Pace(), 0.0
         with self._lock:
@@ -124,7 +128,7 @@ class Lines:
 
 
 @contextmanager
-def meters(plan: Plan, console: Console, *, quiet: bool) -> Iterator[Callable[[str], Meter | None]]:
+def meters(plan: Plan, console: Console, *, quiet: bool) -> Iterator[Meter]:
     """Show the progress of a plan: a bar per algorithm; without a terminal lines, and nothing if quiet.
 
     Yields what `play` takes as `progress`.
@@ -145,9 +149,9 @@ def meters(plan: Plan, console: Console, *, quiet: bool) -> Iterator[Callable[[s
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
-    with Progress(*columns, console=console) as bars:
+    with Bars(*columns, console=console) as bars:
 
-        def meter(name: str) -> Meter:
+        def meter(name: str) -> Progress:
             pace = Pace()
             task = bars.add_task(f"{plan.problem.name} {name}", total=None, left="compiling")
 
@@ -199,7 +203,7 @@ def download_bar(name: str, console: Console) -> Iterator[Callable[[int], None]]
         DownloadColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as bars:
+    with Bars(*columns, console=console, transient=True) as bars:
         task = bars.add_task(f"downloading {name}", total=None)
         yield lambda done: bars.update(task, completed=done)
 

@@ -9,13 +9,16 @@ from rich.text import Text
 from neuralucb import __version__
 from neuralucb.display.figures import curve_of, draw_regret
 from neuralucb.display.tables import markdown_table, terminal_table
+from neuralucb.experiments.comparisons import Comparison
 from neuralucb.experiments.results import Result
 from neuralucb.experiments.statistics import few_seeds
-from neuralucb.experiments.tables import result_table, title_of
-from neuralucb.runtime.files import write_whole
+from neuralucb.experiments.tables import difference_table, result_table, title_of
+from neuralucb.runtime.files import write_text
 from neuralucb.runtime.words import counted
 
 __all__ = ["show_results"]
+
+PAIRED = "difference of final regret, paired by seed"
 
 
 def show_results(
@@ -26,16 +29,18 @@ def show_results(
     out: Console,
     err: Console,
     formats: Sequence[str] = ("png",),
+    compared: Comparison | None = None,
 ) -> None:
     """Print the table, write it and the figure to the folder, and say where they are; warn of diverged runs.
 
     Args:
-        panels: one panel of the figure each: the results on one problem.
-        folder: where the figure and `name`.md are written.
-        name: of the files, without an ending.
-        out: where the table and the paths are printed.
-        err: where diverged runs are reported.
-        formats: of the figure, a file each.
+        panels: One panel of the figure each: the results on one problem.
+        folder: Where the figure and `name`.md are written.
+        name: Of the files, without an ending.
+        out: Where the table and the paths are printed.
+        err: Where diverged runs are reported.
+        formats: Of the figure, a file each.
+        compared: Those of the results whose differences, paired by seed, are shown too.
     """
     results = [result for panel in panels for result in panel]
     seeds = len(results[0].seeds)
@@ -43,12 +48,14 @@ def show_results(
     head, *rows = result_table(results)
     marked = [_mark_diverged(row, result) for row, result in zip(rows, results, strict=True)]
     out.print(terminal_table([head, *marked], title=title, left=2))
+    differences = [] if compared is None else difference_table(compared)
+    if len(differences) > 1:
+        out.print(terminal_table(differences, title=PAIRED, left=2))
     if few_seeds(seeds):
         out.print(few_seeds(seeds), soft_wrap=True)
     figures = [folder / f"{name}.{form}" for form in formats]
     draw_regret([[curve_of(result) for result in panel] for panel in panels], figures)
-    text = _page(results)
-    table = write_whole(folder / f"{name}.md", lambda path: path.write_text(text, encoding="utf-8"))
+    table = write_text(folder / f"{name}.md", _page(results, differences))
     for result in results:
         if result.diverged:
             err.print(_warning(result))
@@ -62,8 +69,8 @@ def _mark_diverged(row: list[str], result: Result) -> Sequence[str | Text]:
     return [*row[:-1], Text(row[-1], style="red" if result.diverged else "")]
 
 
-def _page(results: Sequence[Result]) -> str:
-    """The table as Markdown, and the settings behind it."""
+def _page(results: Sequence[Result], differences: Sequence[Sequence[str]]) -> str:
+    """The tables as Markdown, and the settings behind them."""
     first = results[0]
     seeds = f"{'seed' if len(first.seeds) == 1 else 'seeds'} {', '.join(str(seed) for seed in first.seeds)}"
     lines = [f"Final regret after {counted(first.rounds, 'round')}, {seeds}."]
@@ -73,7 +80,8 @@ def _page(results: Sequence[Result]) -> str:
         settings = ", ".join(f"{name}={value}" for name, value in result.settings.items())
         who = f"{title_of(result.algorithm)} (`{result.algorithm}`) on {result.problem}"
         lines.append(f"- {who}, learning by schedule {result.schedule}: {settings}")
-    return markdown_table(result_table(results)) + "\n" + "\n".join(lines) + "\n"
+    paired = f"\n{PAIRED.capitalize()}:\n\n{markdown_table(differences)}" if len(differences) > 1 else ""
+    return markdown_table(result_table(results)) + paired + "\n" + "\n".join(lines) + "\n"
 
 
 def _warning(result: Result) -> Text:

@@ -8,6 +8,7 @@ from string import Template
 from typing import Any, NamedTuple
 
 from neuralucb.experiments.statistics import FEW_SEEDS, few_seeds
+from neuralucb.experiments.tables import title_of
 from neuralucb.runtime.words import counted
 from neuralucb.sweeps.report import Report
 from neuralucb.sweeps.spec import Part
@@ -95,7 +96,7 @@ def _not_drawn(report: Report) -> str:
     """The settings whose sensitivity is not drawn, and why; nothing if all are."""
     if not report.two_valued:
         return ""
-    names = ", ".join(f"{setting} of {algorithm}" for algorithm, setting in report.two_valued)
+    names = ", ".join(f"{setting} of {title_of(algorithm)}" for algorithm, setting in report.two_valued)
     return f"<p>Sensitivity needs three values of a setting; these have two: {escape(names)}.</p>"
 
 
@@ -131,7 +132,8 @@ def _part(part: Part) -> str:
         *(f"{name}={short(value)}" for name, value in part.settings.items()),
     ]
     fixed = ", ".join(word for word in words if word)
-    return f"{part.algorithm} on {part.problem}" + (f" – {grid}" if grid else "") + (f" ({fixed})" if fixed else "")
+    run = f"{title_of(part.algorithm)} on {part.problem}"
+    return run + (f" – {grid}" if grid else "") + (f" ({fixed})" if fixed else "")
 
 
 FIGURE = Template(

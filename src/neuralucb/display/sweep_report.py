@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from neuralucb.display.figures import Curve, draw_regret, new_figure, save, style_of, tidy
+from neuralucb.display.figures import draw_regret, new_figure, save, style_of, tidy
 from neuralucb.display.sweep_page import Picture, short, sweep_page
 from neuralucb.display.tables import markdown_table
+from neuralucb.experiments.results import Curve
 from neuralucb.experiments.statistics import few_seeds
 from neuralucb.experiments.tables import title_of
-from neuralucb.runtime.files import write_whole
-from neuralucb.sweeps.report import LEADER, Best, MeanRegret, Sensitivity, read_report
+from neuralucb.runtime.files import write_text
+from neuralucb.sweeps.report import LEADER, Best, Sensitivity, read_report
 from neuralucb.sweeps.selection import Estimate
 from neuralucb.sweeps.store import Store
 
@@ -45,9 +46,9 @@ def write_report(store: Store) -> Path:
     pictures = []
     if report.curves:
         _draw_curves(report.curves, _files(figures, "regret"))
-        pictures.append(
-            Picture("Cumulative regret", "Best setting of each algorithm: mean and 95 % band.", figures / "regret.svg")
-        )
+        shown = "every seed and the mean" if few_seeds(len(report.sweep.seeds)) else "mean and 95 % band"
+        words = f"Best setting of each algorithm: {shown}."
+        pictures.append(Picture("Cumulative regret", words, figures / "regret.svg"))
     for algorithm in dict.fromkeys(each.algorithm for each in report.sensitivities):
         name = f"sensitivity-{algorithm}"
         _draw_sensitivity([each for each in report.sensitivities if each.algorithm == algorithm], _files(figures, name))
@@ -56,9 +57,8 @@ def write_report(store: Store) -> Path:
     table = best_table(report.best)
     remark = few_seeds(len(report.sweep.seeds))
     text = markdown_table(table) + (f"\n{remark}\n" if remark else "")
-    write_whole(store.folder / "best.md", lambda part: part.write_text(text, encoding="utf-8"))
-    page = sweep_page(report, table, pictures)
-    return write_whole(store.folder / "report.html", lambda part: part.write_text(page, encoding="utf-8"))
+    write_text(store.folder / "best.md", text)
+    return write_text(store.folder / "report.html", sweep_page(report, table, pictures))
 
 
 def best_table(best: Sequence[Best]) -> list[list[str]]:
@@ -92,11 +92,11 @@ def _files(folder: Path, name: str) -> list[Path]:
     return [folder / f"{name}.{form}" for form in FORMS]
 
 
-def _draw_curves(curves: Sequence[MeanRegret], paths: Sequence[Path]) -> None:
+def _draw_curves(curves: Sequence[Curve], paths: Sequence[Path]) -> None:
     """One panel per problem, one line per algorithm."""
     panels: dict[str, list[Curve]] = {}
     for curve in curves:
-        panels.setdefault(curve.problem, []).append(Curve(**curve._asdict()))
+        panels.setdefault(curve.problem, []).append(curve)
     draw_regret(list(panels.values()), paths)
 
 

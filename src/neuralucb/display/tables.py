@@ -17,9 +17,9 @@ def terminal_table(rows: Sequence[Sequence[str | Text]], *, title: str, left: in
     Columns are folded where the terminal is narrow, except short names in the first.
 
     Args:
-        rows: cells, the head first. Words are printed as they are; a `Text` brings its own style.
-        title: printed above the table; "" for none.
-        left: how many columns, from the first, are aligned to the left. The others are aligned to the right.
+        rows: Cells, the head first. Words are printed as they are; a `Text` brings its own style.
+        title: Printed above the table; "" for none.
+        left: How many columns, from the first, are aligned to the left. The others are aligned to the right.
 
     Returns:
         What `Console.print` takes.

@@ -16,7 +16,7 @@ from neuralucb.display.progress import Lines
 from neuralucb.display.tables import markdown_table, terminal_table
 from neuralucb.experiments import Result
 from neuralucb.experiments.statistics import few_seeds
-from neuralucb.runtime.files import write_whole
+from neuralucb.runtime.files import write_text
 from neuralucb.runtime.progress import Meter, Progress
 from neuralucb.runtime.words import counted
 from neuralucb.theory.coverage import Coverage, Mode
@@ -202,7 +202,7 @@ def _write_table(
 ) -> None:
     """Write the table and its notes beside the figures; print the notes and all paths."""
     text = markdown_table(rows) + "".join(f"\nNote: {note}.\n" for note in notes)
-    table = write_whole(figures[0].with_suffix(".md"), lambda path: path.write_text(text, encoding="utf-8"))
+    table = write_text(figures[0].with_suffix(".md"), text)
     for note in notes:
         console.print(f"note: {note}.", soft_wrap=True)
     console.print(f"figure: {', '.join(map(str, figures))}\ntable:  {table}", soft_wrap=True)

@@ -268,7 +268,7 @@ def overlap_of(sums: Sums) -> Overlap:
             + ("; the log hardly ever took the policy's arms" if effective < LEAST and share < 0.1 else "")
         )
     if tiny > 0.01 and sums.largest > HEAVY:
-        words.append(f"{tiny:.1%} of the propensities are below {TINY}: a few decisions dominate the estimate")
+        words.append(f"{100 * tiny:.1f} % of the propensities are below {TINY}: a few decisions dominate the estimate")
     return Overlap(sums.largest, share, mean, error, tiny, tuple(words))
 
 

@@ -15,7 +15,7 @@ from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError
 from neuralucb.schedules import Schedule, read_schedule
 
-__all__ = ["evaluate_after_training"]
+__all__ = ["SCHEDULE", "evaluate_after_training"]
 
 SCHEDULE = "10:100,100:1000,1000:10000,10000"
 """When a policy learns in replay: often at first, and about 30 times in 30 000 accepted decisions."""

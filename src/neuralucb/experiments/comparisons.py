@@ -21,7 +21,7 @@ from neuralucb.experiments.tables import aggregate_table, heading, html_table, r
 from neuralucb.runtime.errors import InputError
 
 if TYPE_CHECKING:
-    import pandas  # type: ignore[import-untyped]
+    import pandas
 from neuralucb.runtime.records import brief
 
 __all__ = ["SCALE", "Aggregate", "Comparison", "Difference", "Improvement", "Rank"]
@@ -39,6 +39,12 @@ class Difference(NamedTuple):
     problem: str
     estimate: Estimate
     seeds: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The difference as a dictionary for JSON; without an interval, that is None."""
+        mean, low, high = self.estimate
+        named = {"algorithm": self.algorithm, "minus": self.minus, "problem": self.problem}
+        return {**named, "mean": mean, "interval95": None if np.isnan(low) else [low, high]}
 
 
 @brief
@@ -136,13 +142,13 @@ class Comparison:
         """Final regret of every other algorithm minus that of `to`, paired by seed, with Student's interval.
 
         Args:
-            to: the algorithm compared with; the first one if not given.
+            to: The algorithm compared with; the first one if not given.
 
         Returns:
             One per other algorithm and problem; below 0 the other algorithm is better.
 
         Raises:
-            InputError: if `to` is not in this comparison.
+            InputError: If `to` is not in this comparison.
         """
         base = self._named("to", to)
         found = []
@@ -174,7 +180,7 @@ class Comparison:
             One per algorithm, the least first.
 
         Raises:
-            InputError: if `uniform` was not played, or has no regret.
+            InputError: If `uniform` was not played, or has no regret.
         """
         scale = self._scale()
         found = []
@@ -188,13 +194,13 @@ class Comparison:
         """How likely a run of each other algorithm has less regret than one of `over`, with a bootstrap interval.
 
         Args:
-            over: the algorithm compared with; the first one if not given.
+            over: The algorithm compared with; the first one if not given.
 
         Returns:
             One per other algorithm, averaged over problems; ½ means that neither is better.
 
         Raises:
-            InputError: if `over` is not in this comparison.
+            InputError: If `over` is not in this comparison.
         """
         base = self._named("over", over)
         found = []
@@ -209,13 +215,13 @@ class Comparison:
         """All results in long form, a row per algorithm, problem, seed and round; see `Result.to_frame`.
 
         Args:
-            every: keep only rounds every, 2·every, … and the last.
+            every: Keep only rounds every, 2·every, … and the last.
 
         Returns:
             Columns algorithm, problem, seed, round and regret; more with a trace.
 
         Raises:
-            InputError: if pandas is not installed.
+            InputError: If pandas is not installed.
         """
         return make_frame(self.results, every=every)
 
@@ -223,13 +229,13 @@ class Comparison:
         """Draw cumulative regret, one line per algorithm, one panel per problem: means over seeds and 95 % bands.
 
         Args:
-            ax: axes to draw into, one per problem; if not set, a new figure of pyplot.
+            ax: Axes to draw into, one per problem; if not set, a new figure of pyplot.
 
         Returns:
             The axes; a list of them with several problems.
 
         Raises:
-            InputError: if matplotlib is not installed, or `ax` does not have one per problem.
+            InputError: If matplotlib is not installed, or `ax` does not have one per problem.
         """
         from neuralucb.display.figures import plot_results  # the one way up: a comparison asks to be drawn
 
@@ -242,13 +248,13 @@ class Comparison:
         """Write all of it to a Parquet file, one row per result and seed.
 
         Args:
-            path: the file; an existing one is replaced.
+            path: The file; an existing one is replaced.
 
         Returns:
             The file.
 
         Raises:
-            InputError: if it cannot be written, or pyarrow is not installed.
+            InputError: If it cannot be written, or pyarrow is not installed.
         """
         from neuralucb.experiments.result_files import write_results
 
@@ -259,13 +265,13 @@ class Comparison:
         """Read what `save` wrote.
 
         Args:
-            path: the file.
+            path: The file.
 
         Returns:
             The same comparison.
 
         Raises:
-            InputError: if it cannot be read.
+            InputError: If it cannot be read.
         """
         from neuralucb.experiments.result_files import read_results
 

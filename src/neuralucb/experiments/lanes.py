@@ -27,14 +27,11 @@ CACHE_BYTES = 8 * 2**20
 """State that a core works on at a time. Forty lanes of 2.4 MB at once took three times as long per lane as one or two.
 """
 
-
 ROUND_BYTES = 12
 """Of a round's arm, regret and reward; its context comes on top."""
 
-
 CALL_SECONDS = 0.3
 """How long a compiled call should last: short enough for a smooth progress bar and a prompt Ctrl-C."""
-
 
 GRAPH_OPTIONS: dict[str, str | int] = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CONDITIONAL,WHILE,DYNAMIC_SLICE_FUSION",
@@ -134,17 +131,17 @@ def compile_program(
     """Compile an algorithm on a problem for lanes like these.
 
     Args:
-        algorithm: what is run.
-        problem: what it is run on.
-        settings: the algorithm's settings; those in `lanes.numbers` are traced and override them.
-        lanes: an example: their number decides the group size, their first values the shapes.
+        algorithm: What is run.
+        problem: What it is run on.
+        settings: The algorithm's settings; those in `lanes.numbers` are traced and override them.
+        lanes: An example: their number decides the group size, their first values the shapes.
         rounds: T.
-        schedule: when to learn, as `read_schedule` reads it.
-        threads: the most threads on a CPU; one per core if not set.
-        detailed: whether rewards, propensities and losses are kept round by round.
+        schedule: When to learn, as `read_schedule` reads it.
+        threads: The most threads on a CPU; one per core if not set.
+        detailed: Whether rewards, propensities and losses are kept round by round.
 
     Raises:
-        InputError: if a single lane per thread needs more memory than is free.
+        InputError: If a single lane per thread needs more memory than is free.
     """
     started = time.perf_counter()
 

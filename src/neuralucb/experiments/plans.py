@@ -31,16 +31,12 @@ __all__ = [
 
 DEFAULT_ROUNDS = 10_000
 
-
 LARGEST_SEED = 2**32 - 1
-
 
 MOST_RUNS = 100_000
 
-
 CURVE_BYTES, TRACE_BYTES = 8, 28
 """Per seed and round: cumulative regret in float64; and five columns of four bytes."""
-
 
 BASELINES = ("uniform", "oracle")
 """The worst and the best that a figure should show."""
@@ -66,11 +62,6 @@ class Plan(NamedTuple):
     trace: bool = False
     """whether arms, rewards, regret, propensities and losses are kept round by round"""
 
-    def __repr__(self) -> str:
-        who = ", ".join(name if len(points) == 1 else f"{len(points)} × {name}" for name, points in self.points.items())
-        how_long = f"{counted(self.rounds, 'round')}, {counted(len(self.seeds), 'seed')}"
-        return f"Plan({who} on {self.problem.name}, {how_long}, schedule {self.schedule})"
-
 
 def plan(
     problem: str | Problem | Definition,
@@ -86,20 +77,20 @@ def plan(
     """Plan the runs that `compare` makes, without running them.
 
     Args:
-        problem: a name, a problem such as `labelled(X, y)`, or a definition such as `from_file(…)`.
-        algorithms: their names, or a mapping from name to settings for that algorithm alone.
-        settings: for every algorithm and problem that has them.
+        problem: A name, a problem such as `labelled(X, y)`, or a definition such as `from_file(…)`.
+        algorithms: Their names, or a mapping from name to settings for that algorithm alone.
+        settings: For every algorithm and problem that has them.
         rounds: T; None for 10 000, or for all rows of a data set that has fewer.
-        seeds: how many (0, 1, …), or the seeds themselves.
-        preset: a bundle of settings by name; None for the problem's default.
-        schedule: when to learn; None for the preset's.
-        trace: whether to keep what happens round by round.
+        seeds: How many (0, 1, …), or the seeds themselves.
+        preset: A bundle of settings by name; None for the problem's default.
+        schedule: When to learn; None for the preset's.
+        trace: Whether to keep what happens round by round.
 
     Returns:
         The plan, for `play`.
 
     Raises:
-        InputError: if anything given cannot be run; the message names it, and the cure.
+        InputError: If anything given cannot be run; the message names it, and the cure.
 
     Example:
         >>> from neuralucb.experiments import plan, play, with_baselines
@@ -144,7 +135,30 @@ def plan_grid(
     schedule: str | None = None,
     trace: bool = False,
 ) -> Plan:
-    """Plan the runs that `run_grid` makes: one point per combination of the grid's values."""
+    """Plan the runs that `run_grid` makes: one point per combination of the grid's values.
+
+    Args:
+        algorithm: Its name.
+        problem: As for `plan`.
+        grid: Values by setting, of the algorithm or of the problem.
+        rounds: As for `plan`.
+        seeds: As for `plan`.
+        preset: As for `plan`.
+        schedule: As for `plan`.
+        trace: As for `plan`.
+
+    Returns:
+        The plan, for `play`; its points are in the order of `itertools.product`.
+
+    Raises:
+        InputError: If anything given cannot be run; the message names it, and the cure.
+
+    Example:
+        >>> from neuralucb.experiments import plan_grid
+        >>> planned = plan_grid("lin-ucb", "h1", {"exploration": [0.1, 1]}, rounds=100, seeds=5)
+        >>> len(planned.points["lin-ucb"])
+        2
+    """
     for name, values in grid.items():
         if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
             raise InputError(f"grid must have a list of values for {name}, got {values!r}.")
@@ -157,7 +171,19 @@ def plan_grid(
 
 
 def with_baselines(planned: Plan) -> Plan:
-    """The same plan with uniform and oracle added: the worst and the best that a figure should show."""
+    """Add uniform and oracle to a plan: the worst and the best that a figure should show.
+
+    Args:
+        planned: From `plan` or `plan_grid`.
+
+    Returns:
+        The same plan with two more algorithms, on the problem of its first point.
+
+    Example:
+        >>> from neuralucb.experiments import plan, with_baselines
+        >>> list(with_baselines(plan("h1", ["lin-ucb"], {}, rounds=100, seeds=5)).points)
+        ['lin-ucb', 'uniform', 'oracle']
+    """
     (first, *_), *_ = planned.points.values()
     return planned._replace(points={**planned.points, **{name: [Point({}, first.problem)] for name in BASELINES}})
 
@@ -173,7 +199,7 @@ def read_point(
     if unknown:
         raise InputError(
             f"{', '.join(unknown)}: not a setting of {algorithm} ({_names(recipe.settings)}) "
-            f"nor of {problem} ({_names(definition.settings)})."
+            f"nor of {problem} ({_names(definition.settings) or 'it has none'})."
         )
     bundled = find_bundle(definition, preset).settings_for(trains="steps" in of_algorithm)
     ignored = sorted(DATA_SETTINGS & set(bundled)) if definition.built else []

@@ -9,17 +9,17 @@ import jax
 import numpy as np
 
 from neuralucb import __version__
-from neuralucb.experiments.statistics import estimate_mean, few_seeds
+from neuralucb.experiments.statistics import estimate_mean, few_seeds, finite_or_none
 from neuralucb.experiments.tables import heading, html_table, number, result_table, with_interval
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.words import counted
 from neuralucb.settings import check_integer
 
 if TYPE_CHECKING:
-    import pandas  # type: ignore[import-untyped]
+    import pandas
 from neuralucb.runtime.records import brief
 
-__all__ = ["Result", "Summary", "Traces", "make_frame"]
+__all__ = ["Curve", "Result", "Summary", "Traces", "make_frame"]
 
 
 @brief
@@ -60,6 +60,20 @@ class Traces(NamedTuple):
     def __repr__(self) -> str:
         seeds, rounds = self.arm.shape
         return f"Traces({counted(seeds, 'seed')}, {counted(rounds, 'round')}: {', '.join(self._fields)})"
+
+
+class Curve(NamedTuple):
+    """Cumulative regret of an algorithm on a problem, as a figure draws it."""
+
+    algorithm: str
+    problem: str
+    rounds: np.ndarray
+    regret: np.ndarray
+    """[seeds, points] after these rounds"""
+    band: tuple[np.ndarray, np.ndarray] | None
+    """the interval of the mean at each point; None with fewer than five seeds"""
+    diverged: int
+    """seeds that diverged"""
 
 
 class Result(NamedTuple):
@@ -118,14 +132,14 @@ class Result(NamedTuple):
         """The result in long form: a row per seed and round.
 
         Args:
-            every: keep only rounds every, 2·every, … and the last.
+            every: Keep only rounds every, 2·every, … and the last.
 
         Returns:
             Columns algorithm, problem, seed, round (from 1) and regret (cumulative); with a trace also arm, reward,
             instantaneous_regret, propensity and loss.
 
         Raises:
-            InputError: if pandas is not installed, or `every` is not a positive whole number.
+            InputError: If pandas is not installed, or `every` is not a positive whole number.
 
         Example:
             >>> import pandas
@@ -139,13 +153,13 @@ class Result(NamedTuple):
         """Draw cumulative regret over rounds: the mean over seeds, and its 95 % band, or the seeds if they are few.
 
         Args:
-            ax: where to draw; if not set, a new figure of pyplot.
+            ax: Where to draw; if not set, a new figure of pyplot.
 
         Returns:
             The axes; `result.plot().figure.savefig("regret.pdf")` writes a file.
 
         Raises:
-            InputError: if matplotlib is not installed.
+            InputError: If matplotlib is not installed.
         """
         from neuralucb.display.figures import plot_results  # the one way up: a result asks to be drawn
 
@@ -156,13 +170,13 @@ class Result(NamedTuple):
         """Write all of it to a Parquet file, one row per seed, which pandas, polars and DuckDB read, too.
 
         Args:
-            path: the file; an existing one is replaced.
+            path: The file; an existing one is replaced.
 
         Returns:
             The file.
 
         Raises:
-            InputError: if it cannot be written, or pyarrow is not installed.
+            InputError: If it cannot be written, or pyarrow is not installed.
         """
         from neuralucb.experiments.result_files import write_results
 
@@ -173,13 +187,13 @@ class Result(NamedTuple):
         """Read what `save` wrote.
 
         Args:
-            path: the file.
+            path: The file.
 
         Returns:
             The same result: curves, settings, seeds, divergence, versions and trace.
 
         Raises:
-            InputError: if it cannot be read, or holds several results.
+            InputError: If it cannot be read, or holds several results.
         """
         from neuralucb.experiments.result_files import read_results
 
@@ -200,7 +214,7 @@ class Result(NamedTuple):
             "seeds": list(self.seeds),
             "final_regret": {
                 "mean": summary.mean,
-                "std": _or_none(summary.std),
+                "std": finite_or_none(summary.std),
                 "interval95": None if math.isnan(summary.low) else [summary.low, summary.high],
                 "remark": summary.remark or None,
                 "per_seed": [float(value) for value in self.final_regret],
@@ -261,7 +275,3 @@ def _columns(result: Result, every: int) -> dict[str, Any]:
         kept = {name: values[:, rows].ravel() for name, values in result.trace._asdict().items()}
         columns |= {"instantaneous_regret" if name == "regret" else name: values for name, values in kept.items()}
     return columns
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -37,22 +37,22 @@ def run(
     """Run one algorithm on one problem, over several seeds.
 
     Args:
-        algorithm: its name; `neuralucb list` shows them.
-        problem: a name, or a problem itself, such as `labelled(X, y)`.
+        algorithm: Its name; `neuralucb list` shows them.
+        problem: A name, or a problem itself, such as `labelled(X, y)`.
         rounds: T; if not set, 10 000, or all rows of a data set that has fewer.
-        seeds: how many (0, 1, …), or the seeds themselves.
-        preset: a bundle of settings by name; if not set, the problem's default.
-        schedule: when to learn, such as "50" or "10:500,50:2000,100"; if not set, the preset's.
-        trace: whether to keep arms, rewards, regret, propensities and losses, round by round, as `result.trace`.
+        seeds: How many (0, 1, …), or the seeds themselves.
+        preset: A bundle of settings by name; if not set, the problem's default.
+        schedule: When to learn, such as "50" or "10:500,50:2000,100"; if not set, the preset's.
+        trace: Whether to keep arms, rewards, regret, propensities and losses, round by round, as `result.trace`.
         progress: True for a line on stderr, or a function of the stage ("neural-ucb on h1"), rounds done and
             rounds in total, over all seeds.
-        **settings: of the algorithm and of the problem, by name.
+        **settings: Of the algorithm and of the problem, by name.
 
     Returns:
         Regret of every seed, with its statistics.
 
     Raises:
-        InputError: if anything given cannot be run; the message names it, and the cure.
+        InputError: If anything given cannot be run; the message names it, and the cure.
 
     Example:
         >>> from neuralucb import run
@@ -61,10 +61,10 @@ def run(
         (5, 100)
     """
     grid = {name: [value] for name, value in settings.items()}
-    planned = plan_grid(
-        algorithm, problem, grid, rounds=rounds, seeds=seeds, preset=preset, schedule=schedule, trace=trace
-    )
-    (result,) = play(planned, _named_stages(progress, planned))
+    (result,) = run_grid(
+        algorithm, problem, grid,
+        rounds=rounds, seeds=seeds, preset=preset, schedule=schedule, trace=trace, progress=progress,
+    )  # fmt: skip
     return result
 
 
@@ -83,24 +83,24 @@ def compare(
     """Run several algorithms on the same problem or problems, with the same contexts and noise.
 
     Args:
-        algorithms: their names, or a mapping from name to settings for that algorithm alone.
-        problem: a name, or a problem itself, such as `labelled(X, y)`; or several of them, in a list, or in a mapping
+        algorithms: Their names, or a mapping from name to settings for that algorithm alone.
+        problem: A name, or a problem itself, such as `labelled(X, y)`; or several of them, in a list, or in a mapping
             from the name that each is to have.
         rounds: T; if not set, 10 000, or all rows of a data set that has fewer.
-        seeds: how many (0, 1, …), or the seeds themselves.
-        preset: a bundle of settings by name; if not set, the problem's default.
-        schedule: when to learn; if not set, the preset's.
-        trace: whether to keep arms, rewards, regret, propensities and losses, round by round.
+        seeds: How many (0, 1, …), or the seeds themselves.
+        preset: A bundle of settings by name; if not set, the problem's default.
+        schedule: When to learn; if not set, the preset's.
+        trace: Whether to keep arms, rewards, regret, propensities and losses, round by round.
         progress: True for a line on stderr, or a function of the stage ("lin-ucb on h1"), rounds done and
             rounds in total, over all seeds of that stage.
-        **settings: each algorithm and problem takes those that it has.
+        **settings: Each algorithm and problem takes those that it has.
 
     Returns:
         One result per algorithm and problem, with paired differences, a ranking and, over several problems, aggregates,
         for which `uniform` is played along.
 
     Raises:
-        InputError: if anything given cannot be run; the message names it, and the cure.
+        InputError: If anything given cannot be run; the message names it, and the cure.
 
     Example:
         >>> from neuralucb import compare
@@ -144,14 +144,14 @@ def run_grid(
     Combinations that differ only in numbers (exploration, step_size, …) share one compilation.
 
     Args:
-        algorithm: its name.
-        problem: a name, or a problem itself, such as `labelled(X, y)`.
-        grid: values by setting, of the algorithm or of the problem.
+        algorithm: Its name.
+        problem: A name, or a problem itself, such as `labelled(X, y)`.
+        grid: Values by setting, of the algorithm or of the problem.
         rounds: T; if not set, 10 000, or all rows of a data set that has fewer.
-        seeds: how many (0, 1, …), or the seeds themselves.
-        preset: a bundle of settings by name; if not set, the problem's default.
-        schedule: when to learn; if not set, the preset's.
-        trace: whether to keep arms, rewards, regret, propensities and losses, round by round.
+        seeds: How many (0, 1, …), or the seeds themselves.
+        preset: A bundle of settings by name; if not set, the problem's default.
+        schedule: When to learn; if not set, the preset's.
+        trace: Whether to keep arms, rewards, regret, propensities and losses, round by round.
         progress: True for a line on stderr, or a function of the stage ("lin-ucb on h1"), rounds done and
             rounds in total, over all seeds and combinations.
 
@@ -159,7 +159,7 @@ def run_grid(
         One result per combination, in the order of `itertools.product`.
 
     Raises:
-        InputError: if anything given cannot be run; the message names it, and the cure.
+        InputError: If anything given cannot be run; the message names it, and the cure.
 
     Example:
         >>> from neuralucb import run_grid
@@ -175,11 +175,18 @@ def play(planned: Plan, progress: Meter | None = None) -> list[Result]:
     """Run a plan.
 
     Args:
-        planned: from `plan`.
-        progress: called with an algorithm's name before it runs; returns where its progress is reported, or None.
+        planned: From `plan` or `plan_grid`.
+        progress: Called with an algorithm's name before it runs; returns where its progress is reported, or None.
 
     Returns:
         One result per point, in the plan's order.
+
+    Raises:
+        InputError: If memory does not hold a single run.
+
+    Example:
+        >>> from neuralucb.experiments import plan, play
+        >>> (result,) = play(plan("h1", ["lin-ucb"], {}, rounds=100, seeds=5))
     """
     results = []
     for algorithm, points in planned.points.items():

@@ -4,6 +4,7 @@ Interquartile mean, probability of improvement and their stratified bootstrap fo
 Reinforcement Learning at the Edge of the Statistical Precipice*.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -15,8 +16,10 @@ __all__ = [
     "CONFIDENCE",
     "FEW_SEEDS",
     "Estimate",
+    "band",
     "estimate_mean",
     "few_seeds",
+    "finite_or_none",
     "interquartile_mean",
     "interval",
     "probability_of_improvement",
@@ -56,6 +59,11 @@ def interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean - half, mean + half
 
 
+def band(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The interval of the mean at every point of [seeds, points]; None with few seeds, which are drawn one by one."""
+    return interval(curves) if len(curves) >= FEW_SEEDS else None
+
+
 def estimate_mean(values: np.ndarray) -> Estimate:
     """The mean of numbers, one per seed, with Student's interval."""
     low, high = interval(values)
@@ -68,6 +76,11 @@ def few_seeds(count: int) -> str:
         return ""
     what = "no interval" if count == 1 else "too few for an interval that can be trusted"
     return f"{counted(count, 'seed')}: {what}; take {FEW_SEEDS} or more, ten for a publication."
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """The number as JSON can hold it: None where it is NaN or infinite."""
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def interquartile_mean(values: np.ndarray) -> float:
@@ -93,10 +106,10 @@ def stratified_bootstrap(
     """The 95 % percentile interval of a statistic of several groups, each resampled for itself.
 
     Args:
-        groups: numbers per problem, or per problem and algorithm.
-        statistic: of groups of the same sizes.
-        resamples: how many times the groups are drawn anew.
-        seed: of the draws; the same one gives the same interval.
+        groups: Numbers per problem, or per problem and algorithm.
+        statistic: Of groups of the same sizes.
+        resamples: How many times the groups are drawn anew.
+        seed: Of the draws; the same one gives the same interval.
     """
     generator = np.random.default_rng(seed)
     found = np.empty(resamples)

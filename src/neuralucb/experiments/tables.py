@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "aggregate_table",
+    "difference_table",
     "heading",
     "html_table",
     "number",
@@ -77,6 +78,15 @@ def ranking_table(comparison: "Comparison", problem: str) -> list[list[str]]:
     return rows
 
 
+def difference_table(comparison: "Comparison") -> list[list[str]]:
+    """How far each algorithm is from the first of the comparison, paired by seed: the head first, then the others."""
+    rows = [["algorithm", "problem", f"minus {title_of(comparison.algorithms[0])}", "95 % interval"]]
+    for one in comparison.differences():
+        mean, low, high = one.estimate
+        rows.append([title_of(one.algorithm), one.problem, _signed(mean), _between(low, high, sign=True)])
+    return rows
+
+
 def aggregate_table(comparison: "Comparison") -> list[list[str]]:
     """Over all problems: regret as a share of uniform's, and how likely a run beats one of the first algorithm."""
     base = comparison.algorithms[0]
@@ -105,7 +115,9 @@ def number(value: float) -> str:
     if math.isnan(value):
         return "–"
     size = abs(value)
-    if size >= 1e7 or 0 < size < 0.1:
+    if size >= 1e7 or 0 < size < 1e-3:
+        return f"{value:.2e}"
+    if 0 < size < 0.1:
         return f"{value:.3g}"
     return f"{value:.0f}" if size >= 100 or not size else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
 

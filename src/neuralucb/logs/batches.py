@@ -64,7 +64,7 @@ def shape_of(log: Log) -> dict[str, Any]:
     """What `build` must know about a log.
 
     Args:
-        log: as `open_log` gives it.
+        log: As `open_log` gives it.
 
     Returns:
         `dim` and `shared_by`: where all features are shared, the arms share one context.

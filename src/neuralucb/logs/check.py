@@ -46,13 +46,13 @@ def check_log(path: Path) -> Findings:
     """Read a log from beginning to end and report what is wrong with it. Memory: 8 bytes per decision, for the ids.
 
     Args:
-        path: the log, in any format.
+        path: The log, in any format.
 
     Returns:
         What it holds, how often each problem occurs, and the first problems with their lines.
 
     Raises:
-        InputError: the file cannot be read, or is not a log.
+        InputError: The file cannot be read, or is not a log.
 
     Example:
         >>> check_log(Path("log.parquet")).sound

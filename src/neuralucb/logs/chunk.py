@@ -159,15 +159,15 @@ def dense(chunk: Chunk, names: Names, *, arms: int) -> Dense:
     """Pad decisions to K arms, with features in the columns of `names`.
 
     Args:
-        chunk: the decisions; features that it does not have yet are 0.
-        names: all features of the log, `log.names`.
+        chunk: The decisions; features that it does not have yet are 0.
+        names: All features of the log, `log.names`.
         arms: K, `log.arms`.
 
     Returns:
         Features and availability of all K arms.
 
     Raises:
-        InputError: an arm is K or higher.
+        InputError: An arm is K or higher.
 
     Example:
         >>> from neuralucb.logs import open_log

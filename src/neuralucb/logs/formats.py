@@ -106,15 +106,15 @@ def open_log(path: Path, bad: Bad | None = None) -> Log:
     in that pass: later passes read a temporary file, whose space is freed when the log is no longer used.
 
     Args:
-        path: the log; its extension gives the format: .parquet, .dsjson (or .json, .jsonl), .npz, .csv.
-        bad: called once with the line of each unusable decision and the reason, such as `Skipped()`; by default such a
+        path: The log; its extension gives the format: .parquet, .dsjson (or .json, .jsonl), .npz, .csv.
+        bad: Called once with the line of each unusable decision and the reason, such as `Skipped()`; by default such a
             decision raises.
 
     Returns:
         The log.
 
     Raises:
-        InputError: the file cannot be read or is not a log, it has no usable decision, or a decision is unusable and
+        InputError: The file cannot be read or is not a log, it has no usable decision, or a decision is unusable and
             `bad` is None. For Parquet the last may also happen while reading chunks.
 
     Example:
@@ -143,14 +143,14 @@ def read_chunks(path: Path, bad: Bad | None = None) -> Iterator[Chunk]:
     """One pass over a log, without opening it first: a chunk has the features found so far.
 
     Args:
-        path: the log; its extension gives the format.
-        bad: called with the line of each unusable decision and the reason; by default such a decision raises.
+        path: The log; its extension gives the format.
+        bad: Called with the line of each unusable decision and the reason; by default such a decision raises.
 
     Returns:
         An iterator over chunks; an empty one is possible.
 
     Raises:
-        InputError: the extension is not known; and while iterating, the file cannot be read or is not a log, or a
+        InputError: The extension is not known; and while iterating, the file cannot be read or is not a log, or a
             decision is unusable and `bad` is None.
 
     Example:
@@ -165,14 +165,14 @@ def write_log(path: Path, chunks: Iterable[Chunk]) -> int:
     """Write decisions to a log, all of them or none. Each is checked as it would be when it is read.
 
     Args:
-        path: the file to write or replace; its extension gives the format.
-        chunks: the decisions, as `recorded` or another log gives them.
+        path: The file to write or replace; its extension gives the format.
+        chunks: The decisions, as `recorded` or another log gives them.
 
     Returns:
         How many decisions were written.
 
     Raises:
-        InputError: there is no decision, one that no log or not this format can hold, or the file cannot be written.
+        InputError: There is no decision, one that no log or not this format can hold, or the file cannot be written.
 
     Example:
         >>> from neuralucb.logs import recorded
@@ -192,15 +192,15 @@ def convert(source: Path, target: Path, bad: Bad | None = None) -> int:
     """Convert a log to another format. Memory does not grow with the log, except for .npz.
 
     Args:
-        source: the log to read.
-        target: the file to write or replace; its extension gives the format.
-        bad: called with the line of each unusable decision and the reason; by default such a decision raises.
+        source: The log to read.
+        target: The file to write or replace; its extension gives the format.
+        bad: Called with the line of each unusable decision and the reason; by default such a decision raises.
 
     Returns:
         How many decisions were written.
 
     Raises:
-        InputError: a file cannot be read or written, a decision is unusable and `bad` is None, none is usable, or the
+        InputError: A file cannot be read or written, a decision is unusable and `bad` is None, none is usable, or the
             target's format cannot hold one.
 
     Example:

@@ -21,13 +21,13 @@ def from_obp(feedback: Mapping[str, Any], bad: Bad | None = None) -> Iterator[Ch
 
     Args:
         feedback: `bandit_feedback`, as `obp.dataset` makes it; keys that may be None may also be missing.
-        bad: called with the number of each unusable round, from 1, and the reason; by default such a round raises.
+        bad: Called with the number of each unusable round, from 1, and the reason; by default such a round raises.
 
     Returns:
         An iterator over chunks.
 
     Raises:
-        InputError: a key is missing or has another shape or type, or a round is unusable and `bad` is None.
+        InputError: A key is missing or has another shape or type, or a round is unusable and `bad` is None.
 
     Example:
         >>> from neuralucb.logs import recorded
@@ -81,13 +81,13 @@ def to_obp(chunks: Iterable[Chunk]) -> dict[str, Any]:
     """The dictionary that Open Bandit Pipeline's estimators take; it holds the log in memory, as they do.
 
     Args:
-        chunks: the decisions, each with all arms available, a propensity, a reward and a weight of 1.
+        chunks: The decisions, each with all arms available, a propensity, a reward and a weight of 1.
 
     Returns:
         `bandit_feedback`; keys that are not known are left out, but for `position`, which is None then.
 
     Raises:
-        InputError: there is no decision, or one that the dictionary cannot express.
+        InputError: There is no decision, or one that the dictionary cannot express.
 
     Example:
         >>> from neuralucb.logs import recorded

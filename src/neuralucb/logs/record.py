@@ -27,13 +27,13 @@ def recorded(
         propensity: [n, K] the probability of every arm, as `Choice.propensity`. A deterministic choice, with 1 for one
             of several arms, is recorded without a propensity.
         available: [n, K] which arms could be chosen; by default all of them.
-        first: the number of the first decision, from which ids and lines count.
+        first: The number of the first decision, from which ids and lines count.
 
     Returns:
         The decisions in columns.
 
     Raises:
-        InputError: shapes do not fit, or a decision is one that no log may hold, with its number: a propensity not
+        InputError: Shapes do not fit, or a decision is one that no log may hold, with its number: a propensity not
             above 0 or above 1, an arm that was not available, an infinite reward, a feature that is not finite.
 
     Example:

@@ -19,7 +19,6 @@ __all__ = ["open_table"]
 ROWS = 4096
 """decisions per chunk"""
 
-
 CHANCE = 1e-6
 """Below this probability, arms that were shown uniformly would not be as uneven as these."""
 
@@ -40,18 +39,18 @@ def open_table(
     replay was made for (Li et al. 2011).
 
     Args:
-        path: the file, as `from_file` reads it; all other columns are the context, words as one-hot.
-        reward: the column of rewards.
-        arm: the column of the arms that were shown, words or numbers.
-        propensity: the column with the probability that the arm was shown; None if arms were shown uniformly.
-        drop: columns to leave out, with names joined by +.
-        input_scaling: how contexts are scaled, as in `labelled`.
+        path: The file, as `from_file` reads it; all other columns are the context, words as one-hot.
+        reward: The column of rewards.
+        arm: The column of the arms that were shown, words or numbers.
+        propensity: The column with the probability that the arm was shown; None if arms were shown uniformly.
+        drop: Columns to leave out, with names joined by +.
+        input_scaling: How contexts are scaled, as in `labelled`.
 
     Returns:
         The log, for `evaluate`, `replay`, `write_log` and `OnlineBandit.fit`.
 
     Raises:
-        InputError: if the file cannot be read, a value is missing, a propensity is impossible, or arms were shown so
+        InputError: If the file cannot be read, a value is missing, a propensity is impossible, or arms were shown so
             unevenly that it was not uniform.
 
     Example:

@@ -34,17 +34,17 @@ def learn_from(key: jax.Array, policy: Policy, log: Log, *, begin: int = 0, end:
     Learning from what another policy chose needs no propensities. Memory: 4 bytes per feature and decision.
 
     Args:
-        key: for the belief's initialization and for learning.
-        policy: as `build(name, **shape_of(log))` makes it.
-        log: the log; decisions without a reward are ignored.
-        begin: number of the first decision, from 0.
-        end: number of the decision after the last; by default that of the log's end.
+        key: For the belief's initialization and for learning.
+        policy: As `build(name, **shape_of(log))` makes it.
+        log: The log; decisions without a reward are ignored.
+        begin: Number of the first decision, from 0.
+        end: Number of the decision after the last; by default that of the log's end.
 
     Returns:
         The belief, the history that it was trained on, and how training went.
 
     Raises:
-        InputError: no decision in that range has a reward.
+        InputError: No decision in that range has a reward.
 
     Example:
         >>> from neuralucb.logs import open_log

@@ -67,11 +67,11 @@ def from_functions(
     """Make a network of any pair of functions.
 
     Args:
-        init: key -> parameters, any pytree of arrays.
-        apply: parameters, context of one arm -> one number; with `arms` one number per arm.
+        init: Key -> parameters, any pytree of arrays.
+        apply: Parameters, context of one arm -> one number; with `arms` one number per arm.
         example: A context of one arm, whose shapes all contexts must have; with `arms` the x that they share.
         width: m, if the gradient is to be divided by its root as the paper's is.
-        features: parameters, context -> the last hidden layer, a vector in which `apply` is linear; for algorithms
+        features: Parameters, context -> the last hidden layer, a vector in which `apply` is linear; for algorithms
             such as NeuralLinear, which regress on it.
         arms: K, if all arms share one context and `apply` returns K numbers, one per arm; contexts are then
             `Slot(x, arm)`.

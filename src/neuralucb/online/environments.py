@@ -40,14 +40,14 @@ def as_environment(problem: Problem, *, rounds: int) -> "gymnasium.Env[np.ndarra
     arms and the step's regret.
 
     Args:
-        problem: made by `synthetic`, `labelled`, `rewards` or `from_function`, or with functions of your own.
-        rounds: steps of an episode.
+        problem: Made by `synthetic`, `labelled`, `rewards` or `from_function`, or with functions of your own.
+        rounds: Steps of an episode.
 
     Returns:
         An environment that passes Gymnasium's `check_env`.
 
     Raises:
-        InputError: if gymnasium is not installed, the problem has fewer rounds, or its contexts are not arrays (K, d).
+        InputError: If gymnasium is not installed, the problem has fewer rounds, or its contexts are not arrays (K, d).
 
     Example:
         >>> from neuralucb import as_environment, synthetic
@@ -82,17 +82,17 @@ def play_environment(
     A bandit looks one step ahead: it learns which action pays now, not which state is worth going to.
 
     Args:
-        bandit: its policy fits the observations: `build(…, dim=d)` for observations (K, d), or
+        bandit: Its policy fits the observations: `build(…, dim=d)` for observations (K, d), or
             `build(…, dim=d, shared_by=K)` for observations (d,) and K discrete actions.
-        environment: its actions are discrete, its observations are arrays; a new episode begins when one ends.
-        rounds: steps to take.
-        seed: of the first `reset`.
+        environment: Its actions are discrete, its observations are arrays; a new episode begins when one ends.
+        rounds: Steps to take.
+        seed: Of the first `reset`.
 
     Returns:
         Actions, rewards and, where the environment tells it, regret.
 
     Raises:
-        InputError: if gymnasium is not installed, or the bandit does not fit the environment.
+        InputError: If gymnasium is not installed, or the bandit does not fit the environment.
 
     Example:
         >>> from neuralucb import OnlineBandit, as_environment, build, synthetic

@@ -43,10 +43,8 @@ SETS = {
 """Table 1. The paper lists 8 attributes of statlog, one fewer than shuttle has, and does not say which is left out.
 OpenML's mnist has 70 000 rows, the last of which are the test set; the first 60 000 are kept."""
 
-
 ALIASES = {"statlog": "shuttle"}
 """The paper's names."""
-
 
 BUNDLED = {"digits": "load_digits", "wine": "load_wine", "breast-cancer": "load_breast_cancer", "iris": "load_iris"}
 """Data sets that come with scikit-learn, by the function that loads them."""
@@ -91,14 +89,14 @@ def fetch(name: str, progress: Callable[[int], None] | None = None) -> Path:
     """Download a data set and check it against Table 1. An existing file is kept: to fetch it again, delete it first.
 
     Args:
-        name: of the data set; `SETS` and `ALIASES` have them.
-        progress: called with the bytes downloaded so far, several times per second.
+        name: Of the data set; `SETS` and `ALIASES` have them.
+        progress: Called with the bytes downloaded so far, several times per second.
 
     Returns:
         The path of the file.
 
     Raises:
-        InputError: if the download fails, is not what Table 1 says, or cannot be written. No incomplete file is left.
+        InputError: If the download fails, is not what Table 1 says, or cannot be written. No incomplete file is left.
     """
     expected, path = find_set(name), data_path(name)
     if path.exists():

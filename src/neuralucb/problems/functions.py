@@ -30,20 +30,20 @@ def from_function(
     """A problem whose expected rewards are h of each context.
 
     Args:
-        h: the expected reward, written with `jax.numpy`: h(x), or h(x, t) for a problem that changes with the round
+        h: The expected reward, written with `jax.numpy`: h(x), or h(x, t) for a problem that changes with the round
             t = 0, 1, …; where arms share one context h(x, arm) or h(x, arm, t).
-        dim: numbers in a context.
-        arms: arms to choose from, at least 2.
-        shared: whether all arms share one context.
-        noise: standard deviation of the Gaussian noise.
-        sample: key -> one context of `dim` numbers; uniform in the unit ball if not given.
-        name: for tables and figures.
+        dim: Numbers in a context.
+        arms: Arms to choose from, at least 2.
+        shared: Whether all arms share one context.
+        noise: Standard deviation of the Gaussian noise.
+        sample: Key -> one context of `dim` numbers; uniform in the unit ball if not given.
+        name: For tables and figures.
 
     Returns:
         The problem, for `run`, `compare` and `simulate`.
 
     Raises:
-        InputError: if h cannot be traced by JAX, takes other arguments, or does not return one number.
+        InputError: If h cannot be traced by JAX, takes other arguments, or does not return one number.
 
     Example:
         >>> import jax.numpy as jnp

@@ -38,17 +38,17 @@ def labelled(
         input_scaling: `standard`: columns to mean 0 and standard deviation 1, then rows to norm 1; `unit`: only rows to
             norm 1; `smooth`: rows are square images, which are blurred and halved in resolution, then scaled to
             norm 1; `none`.
-        intercept: whether to add a column of ones before rows are scaled: a bias for networks that have none, and it
+        intercept: Whether to add a column of ones before rows are scaled: a bias for networks that have none, and it
             keeps some of the row's norm.
-        repeat: whether to start over after the last row; otherwise there are at most as many rounds as rows.
-        name: for tables and figures.
-        scaling: the old name of `input_scaling`, until 0.3.
+        repeat: Whether to start over after the last row; otherwise there are at most as many rounds as rows.
+        name: For tables and figures.
+        scaling: The old name of `input_scaling`, until 0.3.
 
     Returns:
         The problem, for `run` or `simulate`.
 
     Raises:
-        InputError: if X or y cannot be used: not a table, missing or infinite values, one class only, …
+        InputError: If X or y cannot be used: not a table, missing or infinite values, one class only, …
 
     Example:
         >>> from neuralucb import labelled, run
@@ -85,7 +85,7 @@ def scale_contexts(contexts: np.ndarray, scaling: str, *, intercept: bool = Fals
     """Contexts scaled as `labelled` says; where each arm has one, (n, K, d), every one of them is a row.
 
     Raises:
-        InputError: if scaling is unknown, or leaves nothing to tell contexts apart.
+        InputError: If scaling is unknown, or leaves nothing to tell contexts apart.
     """
     rows = contexts.reshape(-1, contexts.shape[-1])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

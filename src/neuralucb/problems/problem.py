@@ -72,9 +72,16 @@ class Problem(NamedTuple):
 def check_problem(problem: Problem) -> None:
     """Compare what `draw` gives with what the problem promises. Only shapes are computed: no number, no memory.
 
+    Args:
+        problem: A problem of your own.
+
     Raises:
-        InputError: if `init` or `draw` fails, if arms, contexts or rewards have other shapes, or if memory does not
+        InputError: If `init` or `draw` fails, if arms, contexts or rewards have other shapes, or if memory does not
             hold one round; the message says what was given and what was expected.
+
+    Example:
+        >>> from neuralucb.problems import check_problem, synthetic
+        >>> check_problem(synthetic("h1", dim=8))
     """
     world, now = _shapes(problem)
     name = problem.name
@@ -93,7 +100,18 @@ def check_problem(problem: Problem) -> None:
 
 
 def reveal(problem: Problem) -> Problem:
-    """The same problem for the oracle: each arm's context is paired with its expected reward."""
+    """Show the expected rewards of a problem to an algorithm: the oracle's contexts.
+
+    Args:
+        problem: Any problem.
+
+    Returns:
+        The same problem, in which each arm's context is paired with its expected reward.
+
+    Example:
+        >>> from neuralucb.problems import reveal, synthetic
+        >>> problem = reveal(synthetic("h1"))
+    """
 
     def draw(key: jax.Array, data: Any, world: Any, t: jax.Array) -> Round:
         now = problem.draw(key, data, world, t)

@@ -30,14 +30,12 @@ SYNTHETIC = (
     number("noise", "ξ", 1.0, "standard deviation of the noise", least=0)._replace(traced=False),
 )
 
-
 LABELLED = (
     choice("input_scaling", "", "standard", "how rows are scaled", options=SCALINGS),
     flag("intercept", "", False, "adds a column of ones"),
     Setting("drop", "", "none", "columns to leave out", "names joined by +, or none", str, False),
     flag("repeat", "", False, "starts over after the last row"),
 )
-
 
 REWARDS = (
     *LABELLED,
@@ -62,14 +60,22 @@ class Definition(NamedTuple):
 
 
 def find_problem(problem: str | Problem | Definition) -> Definition:
-    """The definition of a problem.
+    """Find the definition of a problem.
 
     Args:
-        problem: a name, a problem, or a definition, which is returned as it is.
+        problem: A name, a problem, or a definition, which is returned as it is.
+
+    Returns:
+        Its name, a summary, its settings, and how to make it.
 
     Raises:
-        InputError: if the name is unknown; the message lists the known ones, and where they were looked for. Or if a
+        InputError: If the name is unknown; the message lists the known ones, and where they were looked for. Or if a
             problem's `draw` does not give the arms, contexts and rewards that it promises.
+
+    Example:
+        >>> from neuralucb.problems import find_problem
+        >>> [setting.name for setting in find_problem("h1").settings]
+        ['dim', 'arms', 'noise']
     """
     if isinstance(problem, Definition):
         return problem
@@ -135,11 +141,14 @@ def build_problem(problem: str | Definition, settings: Mapping[str, Any]) -> Pro
     """Make a problem.
 
     Args:
-        problem: a name or a definition.
-        settings: by name; the others have their defaults.
+        problem: A name or a definition.
+        settings: By name; the others have their defaults.
+
+    Returns:
+        The problem, ready for `simulate`, `run` and `compare`.
 
     Raises:
-        InputError: if the name or a setting is unknown, or a value is out of range.
+        InputError: If the name or a setting is unknown, or a value is out of range.
 
     Example:
         >>> from neuralucb.problems import build_problem
@@ -153,14 +162,17 @@ def from_file(path: Path | str, label: str | None = None, *, rewards: str | Sequ
     """A problem from a file of rows, named after the file.
 
     Args:
-        path: a .npz, .csv or .parquet file.
-        label: the column of labels, for a problem as `labelled` makes it; None for those of a .npz file that are
+        path: A .npz, .csv or .parquet file.
+        label: The column of labels, for a problem as `labelled` makes it; None for those of a .npz file that are
             called y.
-        rewards: instead of a label, the columns with each arm's reward, for a problem as `rewards` makes it; of a .npz
+        rewards: Instead of a label, the columns with each arm's reward, for a problem as `rewards` makes it; of a .npz
             file, whose X may be (n, K, d), the array (n, K) or several arrays (n,).
 
+    Returns:
+        Its definition, which `run`, `compare` and `build_problem` take; settings such as `drop` are theirs.
+
     Raises:
-        InputError: if the file cannot be read; the message says why.
+        InputError: If the file cannot be read; the message says why.
 
     Example:
         >>> from neuralucb import run

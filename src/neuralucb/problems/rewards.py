@@ -18,9 +18,11 @@ __all__ = ["REWARD_SCALINGS", "rewards"]
 
 REWARD_SCALINGS = ("unit", "none")
 
-
 LARGEST = 1e30
 """Beyond it squares and sums overflow float32."""
+
+MOST_LOST = 0.01
+"""Share of the mean difference between arms that rounding may take."""
 
 
 def rewards(
@@ -40,24 +42,24 @@ def rewards(
     `R = (y[:, None] == classes)` it is `labelled(X, y)`, to the last bit.
 
     Args:
-        X: contexts: (n, d) where all arms share one, an array or a DataFrame, whose columns of words become one-hot;
+        X: Contexts: (n, d) where all arms share one, an array or a DataFrame, whose columns of words become one-hot;
             or (n, K, d) where each arm has its own.
-        R: expected rewards (n, K), an array or a DataFrame, finite, of any scale.
-        noise: standard deviation of the Gaussian noise that is added to every observed reward, in R's unit.
+        R: Expected rewards (n, K), an array or a DataFrame, finite, of any scale.
+        noise: Standard deviation of the Gaussian noise that is added to every observed reward, in R's unit.
         reward_scaling: `unit`: algorithms see rewards and noise divided by the largest |R|, so that their settings mean
             the same in any unit; `none`: as they are. Regret is in R's unit either way.
         input_scaling: `standard`: columns to mean 0 and standard deviation 1, then rows to norm 1; `unit`: only rows to
             norm 1; `smooth`: for square images, as in `labelled`; `none`. Where each arm has its own context, every
             context is a row.
-        intercept: whether to add a column of ones before rows are scaled.
-        repeat: whether to start over after the last row; otherwise there are at most as many rounds as rows.
-        name: for tables and figures.
+        intercept: Whether to add a column of ones before rows are scaled.
+        repeat: Whether to start over after the last row; otherwise there are at most as many rounds as rows.
+        name: For tables and figures.
 
     Returns:
         The problem, for `run`, `compare` or `simulate`.
 
     Raises:
-        InputError: if shapes do not fit, if values are missing, infinite or dates, or if memory does not hold them.
+        InputError: If shapes do not fit, if values are missing, infinite or dates, or if memory does not hold them.
 
     Example:
         >>> import numpy as np
@@ -86,9 +88,21 @@ def rewards(
         added = deviation * random.normal(key, dtype=jnp.float32) if deviation else jnp.float32(0)
         return Round(seen, expected, added)
 
-    data, limit = (scaled, (table / unit).astype(np.float32)), None if repeat else count
+    kept = (table / unit).astype(np.float32)
+    _refuse_lost_differences(table, kept.astype(np.float64) * unit)
+    data, limit = (scaled, kept), None if repeat else count
     digest = digest_of(contexts, np.asarray([digest_of(table, np.empty(0))]))
     return Problem(dim, arms, init, draw, data, shared=shared, limit=limit, name=name, digest=digest, unit=unit)
+
+
+def _refuse_lost_differences(table: np.ndarray, kept: np.ndarray) -> None:
+    """Refuse rewards so far from 0 that float32 rounds away how arms differ: regret would be 0, or noise."""
+    gaps, rounded = (each.max(axis=1, keepdims=True) - each for each in (table, kept))
+    if np.abs(rounded - gaps).mean() > MOST_LOST * gaps.mean():
+        raise InputError(
+            f"R must differ between arms by more than float32 rounds away: rewards are up to {np.abs(table).max():g}, "
+            f"and arms differ by {gaps.mean():.3g} on average; subtract a constant, such as R.mean(), from all of R."
+        )
 
 
 def _check(X: Any, R: Any) -> tuple[np.ndarray, np.ndarray]:

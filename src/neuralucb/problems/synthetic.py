@@ -42,13 +42,13 @@ def synthetic(function: str, *, dim: int = 20, arms: int = 4, noise: float = 1.0
         function: "h1" for 10(xᵀa)², "h2" for xᵀAᵀAx, "h3" for cos(3xᵀa); a and A are drawn once per seed.
         dim: d, numbers in a context.
         arms: K.
-        noise: standard deviation of the Gaussian noise.
+        noise: Standard deviation of the Gaussian noise.
 
     Returns:
         The problem, for `run` or `simulate`.
 
     Raises:
-        InputError: if an argument is out of range.
+        InputError: If an argument is out of range.
 
     Example:
         >>> from neuralucb import run, synthetic

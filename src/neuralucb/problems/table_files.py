@@ -17,20 +17,15 @@ __all__ = ["ENDINGS", "read_table"]
 
 ENDINGS = (".npz", ".csv", ".parquet")
 
-
 COMMAS = "Are its values separated by something other than commas?"
 
-
 NOT_NUMPY = "it is not a NumPy file of plain arrays, or it is damaged"
-
 
 UNREADABLE = (ValueError, TypeError, AttributeError, RuntimeError, MemoryError, EOFError, BadZipFile, zlib.error)
 """What NumPy and zipfile raise for files that are damaged, encrypted, or not theirs."""
 
-
 BYTES_PER_BYTE = 10
 """Memory per byte of a .csv: a Python string per value, and the column it becomes."""
-
 
 NUMBERS = ("reward", "rewards", "propensity")
 """What must be numbers; labels and arms may be words."""
@@ -40,15 +35,15 @@ def read_table(path: Path, take: Mapping[str, str | Sequence[str] | None]) -> Ta
     """Read a file, and take some columns out of it.
 
     Args:
-        path: a .npz, .csv or .parquet file.
-        take: the columns to take out by what they are for, such as {"label": "species"}. None is refused, with the
+        path: A .npz, .csv or .parquet file.
+        take: The columns to take out by what they are for, such as {"label": "species"}. None is refused, with the
             columns that there are; except for the label of a .npz file, which is then y.
 
     Returns:
         The table: in `taken` the columns taken out, checked, and as columns all others, or the array X of a .npz file.
 
     Raises:
-        InputError: if the file cannot be read or used; the message says why.
+        InputError: If the file cannot be read or used; the message says why.
     """
     kind = path.suffix.lower()
     if kind not in ENDINGS:
@@ -117,7 +112,8 @@ def _read_npz(path: Path, take: list[tuple[str, str | None]]) -> Table:
         raise InputError(f"{path} cannot be read: {NOT_NUMPY}.") from None
     if len(arrays) < len(wanted):
         found = "one array without a name" if names is None else ", ".join(names) or "none"
-        raise InputError(f"{path} must have the keys {' and '.join(wanted)}, got {found}.")
+        cure = "; --label names the labels, --rewards the rewards" if "y" in wanted and "X" in arrays else ""
+        raise InputError(f"{path} must have the keys {' and '.join(wanted)}, got {found}{cure}.")
     if not all(isinstance(array, np.ndarray) for array in arrays.values()):
         raise InputError(f"{path} cannot be read: {NOT_NUMPY}.")  # NumPy returns as bytes what is not an array
     X = arrays.pop("X")

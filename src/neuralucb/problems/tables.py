@@ -25,17 +25,13 @@ __all__ = [
 MISSING = ("", "?", "<na>", "na", "n/a", "nan", "nat", "none", "null")
 """Words that stand for a missing value, in lower or upper case."""
 
-
 MOST_CATEGORIES = 100
 """A column with more different words than this holds names, not categories, and is refused."""
-
 
 BYTES_PER_NUMBER = 20
 """Memory per number while rows are scaled: two copies in float64, and one in float32, which is kept."""
 
-
 MOMENTS = (date, time, timedelta, np.datetime64, np.timedelta64)
-
 
 NESTED = (list, tuple, set, dict, bytes, np.ndarray)
 
@@ -95,11 +91,11 @@ def read_rows(X: Any, what: str = "X", *, words: bool = True) -> np.ndarray:
 
     Args:
         X: [rows, columns] numbers or words, or [rows, arms, columns] numbers.
-        what: its name in messages.
-        words: whether columns may have words that are not numbers.
+        what: Its name in messages.
+        words: Whether columns may have words that are not numbers.
 
     Raises:
-        InputError: if it is not a table, or has dates, missing or infinite values; or if memory does not hold it.
+        InputError: If it is not a table, or has dates, missing or infinite values; or if memory does not hold it.
     """
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise InputError(f"{what} must not have masked values, which count as missing; fill them, or drop the rows.")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["write_whole"]
+__all__ = ["write_text", "write_whole"]
 
 
 def write_whole(path: Path, write: Callable[[Path], Any]) -> Path:
@@ -22,3 +22,8 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     return path
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a text file in UTF-8, completely or not at all."""
+    return write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))

@@ -20,18 +20,14 @@ Progress: TypeAlias = Callable[[int, int], None]
 Meter: TypeAlias = Callable[[str], Progress | None]
 """a name for the work -> where to report its progress"""
 
-
 Told: TypeAlias = Callable[[str, int, int], Any]
 """What users give as `progress`: the name of a stage, such as "lin-ucb on h1"; pieces of it done; pieces in total."""
-
 
 LINE_SECONDS = 10
 """The least time between two lines where stderr is not a terminal."""
 
-
 REDRAW_SECONDS = 0.1
 """And between two states of the line where it is one."""
-
 
 BAR = 24
 """Letters of a whole bar."""
@@ -48,7 +44,7 @@ def as_meter(progress: bool | Told | Callable[..., Any] | None) -> Meter | None:
         A meter; None if nothing is to be told.
 
     Raises:
-        InputError: if it is none of these.
+        InputError: If it is none of these.
 
     Example:
         >>> meter = as_meter(lambda stage, done, total: print(f"{stage}: {done} of {total}"))

@@ -33,7 +33,6 @@ FEW_LANES, CPU_LANES, GPU_LANES = 10, 20, 5_000
 COMPILED_AHEAD = 4
 """Programs that the CPU compiles while the GPU runs another: compiling was a third of the time of figure 1."""
 
-
 ENGINES, DEVICES = ("local", "ray"), ("auto", "cpu", "gpu")
 
 

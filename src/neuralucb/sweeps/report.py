@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neuralucb.experiments.results import Curve
+from neuralucb.experiments.statistics import band
 from neuralucb.runtime.records import brief
-from neuralucb.sweeps.selection import Contest, Estimate, band, contests, difference, read_grids
+from neuralucb.sweeps.selection import Contest, Estimate, contests, difference, read_grids
 from neuralucb.sweeps.spec import Sweep
 from neuralucb.sweeps.store import Failure, Store
 
-__all__ = ["LEADER", "Best", "MeanRegret", "Report", "Sensitivity", "read_best", "read_report"]
+__all__ = ["LEADER", "Best", "Report", "Sensitivity", "read_best", "read_report"]
 
 LEADER = "neural-ucb"
 """The algorithm that the others are compared with."""
@@ -45,20 +47,6 @@ class Best(NamedTuple):
     """the swept settings that won on every other seed; None with one seed"""
 
 
-class MeanRegret(NamedTuple):
-    """Regret curves of one algorithm at its best setting on one problem."""
-
-    algorithm: str
-    problem: str
-    rounds: np.ndarray
-    regret: np.ndarray
-    """[seeds, points] cumulative regret after these rounds"""
-    band: tuple[np.ndarray, np.ndarray] | None
-    """the interval of the mean at each point; None with one seed"""
-    diverged: int
-    """number of seeds that diverged"""
-
-
 class Sensitivity(NamedTuple):
     """How the regret of an algorithm depends on one swept setting."""
 
@@ -79,7 +67,7 @@ class Report(NamedTuple):
     facts: dict[str, str]
     """what computed them, and how long it took"""
     best: list[Best]
-    curves: list[MeanRegret]
+    curves: list[Curve]
     sensitivities: list[Sensitivity]
     """of settings with at least three values"""
     two_valued: list[tuple[str, str]]
@@ -148,7 +136,7 @@ def _best(decided: Sequence[Contest]) -> list[Best]:
     return rows
 
 
-def _curve(store: Store, contest: Contest) -> MeanRegret:
+def _curve(store: Store, contest: Contest) -> Curve:
     """The curves of the best setting; no others are read."""
     grid = contest.grid
     swept = json.dumps(grid.settings[contest.best])
@@ -159,7 +147,7 @@ def _curve(store: Store, contest: Contest) -> MeanRegret:
     every = table["curve_every"][0].as_py()
     rounds = np.minimum(every * np.arange(1, curves.shape[1] + 1), grid.rounds)
     diverged = int(grid.diverged[contest.best].sum())
-    return MeanRegret(grid.algorithm, grid.problem, rounds, curves, band(curves), diverged)
+    return Curve(grid.algorithm, grid.problem, rounds, curves, band(curves), diverged)
 
 
 def _sensitivities(decided: Sequence[Contest]) -> list[Sensitivity]:

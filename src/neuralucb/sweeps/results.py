@@ -13,7 +13,7 @@ from neuralucb.sweeps.callbacks import Callback, FinishedRun
 from neuralucb.sweeps.spec import Sweep
 
 if TYPE_CHECKING:
-    import pandas  # type: ignore[import-untyped]
+    import pandas
 
     from neuralucb.sweeps.engine import Job
     from neuralucb.sweeps.report import Best
@@ -72,7 +72,7 @@ class SweepResult(NamedTuple):
         `pandas.read_parquet(result.folder / "runs")` have them.
 
         Raises:
-            InputError: pandas is not installed, or a file of the store is damaged.
+            InputError: If pandas is not installed, or a file of the store is damaged.
 
         Example:
             >>> result.to_frame().pivot_table("final_regret", "exploration", "algorithm")  # doctest: +SKIP
@@ -220,7 +220,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(each) for name, each in value.items()}
     if hasattr(value, "tolist"):
         return value.tolist()
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, Sequence) and not isinstance(value, str) and not hasattr(value, "_fields"):
         return [_plain(each) for each in value]
     return value
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neuralucb.experiments.statistics import Estimate, estimate_mean, interval
+from neuralucb.experiments.statistics import Estimate, estimate_mean
 from neuralucb.sweeps.store import Store
 
-__all__ = ["Contest", "Estimate", "Grid", "band", "contests", "difference", "read_grids"]
+__all__ = ["Contest", "Estimate", "Grid", "contests", "difference", "read_grids"]
 
 
 class Grid(NamedTuple):
@@ -82,11 +82,6 @@ def contests(grids: Sequence[Grid]) -> list[Contest]:
 def difference(one: Contest, other: Contest) -> Estimate:
     """Regret of one minus that of the other, paired by seed, each at its best setting: a seed is the same problem."""
     return estimate_mean(one.grid.regret[one.best] - other.grid.regret[other.best])
-
-
-def band(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The interval of the mean at every point of [seeds, points]; None with one seed."""
-    return interval(curves) if len(curves) > 1 else None
 
 
 def _contest(grid: Grid) -> Contest:

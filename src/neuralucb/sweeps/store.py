@@ -21,7 +21,7 @@ from pyarrow import dataset, parquet
 from neuralucb import __version__
 from neuralucb.problems.datasets import data_folder
 from neuralucb.runtime.errors import InputError
-from neuralucb.runtime.files import write_whole
+from neuralucb.runtime.files import write_text, write_whole
 from neuralucb.runtime.records import brief
 from neuralucb.runtime.words import counted
 from neuralucb.sweeps.batches import Batch, Outcome
@@ -109,7 +109,7 @@ class Store:
         """
         if (self.folder / "sweep.json").exists():
             known = self._manifest()
-            if known["sweep"] != json.loads(json.dumps(sweep.as_json())):
+            if _without_import(known["sweep"]) != _without_import(json.loads(json.dumps(sweep.as_json()))):
                 raise InputError(
                     f"{self.folder} holds another sweep, {known['sweep'].get('name')!r}; name another folder, "
                     f"or continue that one with `{self.resume_command}`."
@@ -142,9 +142,7 @@ class Store:
         record = {"sweep": sweep.as_json(), "lanes": lanes, "version": __version__, "data": dict(digests)}
         text = json.dumps(record, indent=1, ensure_ascii=False)
         if not path.exists():
-            mine = write_whole(
-                self.folder / f".{os.getpid()}.part", lambda part: part.write_text(text, encoding="utf-8")
-            )
+            mine = write_text(self.folder / f".{os.getpid()}.part", text)
             with suppress(FileExistsError):
                 os.link(mine, path)  # only one process can
             mine.unlink()
@@ -331,6 +329,11 @@ def _finished_run(row: Mapping[str, Any]) -> FinishedRun:
         diverged_at=row["diverged_at"],
         seconds=row["seconds"],
     )
+
+
+def _without_import(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a sweep runs; the modules it needs may be named in its file, by --import or by NEURALUCB_IMPORT."""
+    return {key: value for key, value in record.items() if key != "import"}
 
 
 def _is_foreign(path: Path) -> bool:

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neuralucb.algorithms import ALGORITHMS, find_algorithm
 from neuralucb.experiments.plans import find_bundle, read_point
@@ -45,7 +45,7 @@ def read_sweep(path: Path | str) -> Sweep:
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except (OSError, UnicodeDecodeError) as problem:
-        raise InputError(f"{path} cannot be read: {problem}.") from None
+        raise InputError(f"{path} cannot be read: {getattr(problem, 'strerror', None) or problem}.") from None
     try:
         record = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
@@ -84,6 +84,16 @@ def as_toml(sweep: Sweep) -> str:
             if value:
                 lines.append(f"{key} = {_value(value)}")
     return "\n".join(lines) + "\n"
+
+
+class _Entry(NamedTuple):
+    """A [[runs]] table, its names checked."""
+
+    number: int
+    """which one it is, from 0"""
+    algorithms: Sequence[str]
+    grid: Any
+    settings: Mapping[str, Any]
 
 
 class _Reader:
@@ -179,13 +189,14 @@ class _Reader:
         settings = entry.get("settings", {})
         if not isinstance(settings, dict):
             raise self._wrong("settings", index, f"must be a table, got {settings!r}")
+        read = _Entry(index, algorithms, grid, settings)
         common = {key: entry.get(key, record.get(key)) for key in ("preset", "schedule")}
         return [
             Part(
                 algorithm,
                 find_problem(problem).name,
-                self._grid(grid, algorithm, problem, settings, algorithms, index),
-                self._applicable(settings, algorithm, problem, algorithms, index),
+                self._grid(read, algorithm, problem),
+                self._applicable(settings, read, algorithm, problem),
                 **{key: None if value is None else str(value) for key, value in common.items()},
             )
             for problem in problems
@@ -198,36 +209,39 @@ class _Reader:
             return every
         if isinstance(names, str):
             return [names]
-        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        if not isinstance(names, list) or not names:
             raise self._wrong(key, index, f"must be a list of names, got {names!r}")
+        for name in names:
+            if not isinstance(name, str):
+                got = f"got {' '.join(repr(name).split()):.60}"
+                raise self._wrong(key, index, f"must be names, {got}; register your own under a name")
         return names
 
-    def _grid(
-        self, grid: Any, algorithm: str, problem: str, fixed: Mapping[str, Any], algorithms: Sequence[str], index: int
-    ) -> dict[str, Any]:
-        if grid == "paper":
-            return {name: values for name, values in paper_grid(algorithm).items() if name not in fixed}
-        for name, values in grid.items():
+    def _grid(self, entry: _Entry, algorithm: str, problem: str) -> dict[str, Any]:
+        index = entry.number
+        if entry.grid == "paper":
+            return {name: values for name, values in paper_grid(algorithm).items() if name not in entry.settings}
+        for name, values in entry.grid.items():
             if not isinstance(values, list) or not values:
                 raise self._wrong(name, index, f"must be a list of values, got {values!r}")
-            if name in fixed:
+            if name in entry.settings:
                 raise self._wrong(name, index, "is set in both grid and settings; keep one")
-            if len({_canonical(name, value, algorithms) for value in values}) < len(values):
+            if len({_canonical(name, value, entry.algorithms) for value in values}) < len(values):
                 raise self._wrong(name, index, f"has a value twice, got {values!r}")
             if name in {setting.name for setting in find_problem(problem).settings}:
                 rule = "is a setting of the problem, which a grid must not vary: the easiest problem would win"
                 raise self._wrong(name, index, f"{rule}; set it in settings")
-        return self._applicable(grid, algorithm, problem, algorithms, index)
+        return self._applicable(entry.grid, entry, algorithm, problem)
 
-    def _applicable(
-        self, given: Mapping[str, Any], algorithm: str, problem: str, algorithms: Sequence[str], index: int
-    ) -> dict[str, Any]:
+    def _applicable(self, given: Mapping[str, Any], entry: _Entry, algorithm: str, problem: str) -> dict[str, Any]:
         """The given settings that this algorithm or problem has; one that none of the algorithms has is refused."""
         of_problem = {setting.name for setting in find_problem(problem).settings}
-        known = {setting.name for name in algorithms for setting in find_algorithm(name).settings} | of_problem
+        known = {setting.name for name in entry.algorithms for setting in find_algorithm(name).settings} | of_problem
         for name in given:
             if name not in known:
-                raise self._wrong(name, index, f"is not a setting of these; they have: {', '.join(sorted(known))}")
+                raise self._wrong(
+                    name, entry.number, f"is not a setting of these; they have: {', '.join(sorted(known))}"
+                )
         accepted = {setting.name for setting in find_algorithm(algorithm).settings} | of_problem
         return {name: value for name, value in given.items() if name in accepted}
 

@@ -66,7 +66,7 @@ def theorem_1(effective_dimension: float, assumed: Assumptions, over: Horizon, *
         The bound.
 
     Raises:
-        InputError: a number outside what the analysis allows, such as λ above TL.
+        InputError: A number outside what the analysis allows, such as λ above TL.
 
     Example:
         >>> from neuralucb import theory
@@ -96,7 +96,7 @@ def corollary_1(effective_dimension: float, assumed: Assumptions, over: Horizon,
         The bound.
 
     Raises:
-        InputError: as `theorem_1` does.
+        InputError: As `theorem_1` does.
 
     Example:
         >>> from neuralucb import theory
@@ -156,7 +156,7 @@ def conditions(assumed: Assumptions, over: Horizon, *, width: int, smallest_eige
         The conditions; numbers beyond float64 are infinite.
 
     Raises:
-        InputError: a number outside what the analysis allows.
+        InputError: A number outside what the analysis allows.
 
     Example:
         >>> from neuralucb import theory

@@ -10,6 +10,7 @@ from jax import random
 
 from neuralucb.algorithms import Task, find_algorithm
 from neuralucb.experiments import Plan, plan
+from neuralucb.experiments.statistics import finite_or_none
 from neuralucb.history import History
 from neuralucb.policy import Choice, Info, Policy
 from neuralucb.problems import Problem, Round, find_problem
@@ -20,7 +21,6 @@ from neuralucb.runtime.records import brief
 from neuralucb.runtime.threads import spread
 from neuralucb.schedules import Schedule
 from neuralucb.simulation import simulate
-from neuralucb.theory.report import finite_or_none
 
 __all__ = ["Coverage", "Mode", "coverage_json", "measure_coverage", "plan_coverage", "play_coverage"]
 
@@ -119,12 +119,12 @@ def measure_coverage(
     The runs are those of `simulate` with the same keys: measuring changes nothing.
 
     Args:
-        policy: one whose choices have a mean, a width and a scale, such as NeuralUCB or LinUCB.
-        problem: one whose expected rewards are known, such as `synthetic("h1")`.
+        policy: One whose choices have a mean, a width and a scale, such as NeuralUCB or LinUCB.
+        problem: One whose expected rewards are known, such as `synthetic("h1")`.
         rounds: T.
-        schedule: when to learn, such as "50"; see `read_schedule`.
-        seeds: one run for each.
-        progress: called with the runs done and the total.
+        schedule: When to learn, such as "50"; see `read_schedule`.
+        seeds: One run for each.
+        progress: Called with the runs done and the total.
 
     Returns:
         Errors, widths and scales of every seed and round.

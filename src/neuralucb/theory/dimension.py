@@ -52,7 +52,7 @@ def effective_dimension(kernel: np.ndarray, *, regularization: float) -> float:
         d̃.
 
     Raises:
-        InputError: the kernel is not a symmetric matrix of finite numbers, or λ is lost in rounding.
+        InputError: The kernel is not a symmetric matrix of finite numbers, or λ is lost in rounding.
 
     Example:
         >>> import numpy as np
@@ -80,17 +80,17 @@ def effective_dimension_of(
     products with H, whose tiles are never kept.
 
     Args:
-        contexts: as for `tangent_kernel`.
+        contexts: As for `tangent_kernel`.
         depth: L, the layers of the network.
         regularization: λ.
-        initialization: as for `tangent_kernel`.
-        progress: called with the pieces done and the total.
+        initialization: As for `tangent_kernel`.
+        progress: Called with the pieces done and the total.
 
     Returns:
         d̃ and its standard error, 0 where it is exact.
 
     Raises:
-        InputError: as `tangent_kernel` does, or λ is lost in rounding.
+        InputError: As `tangent_kernel` does, or λ is lost in rounding.
 
     Example:
         >>> import numpy as np
@@ -125,13 +125,13 @@ def dimensions_over_rounds(
         kernel: H of T · arms contexts, in the order in which they came; **overwritten**.
         arms: K, the contexts per round.
         regularization: λ.
-        progress: called once, with (1, 1), at the end: the factor is one call of LAPACK.
+        progress: Called once, with (1, 1), at the end: the factor is one call of LAPACK.
 
     Returns:
         [T].
 
     Raises:
-        InputError: arms does not divide the contexts, or as `effective_dimension` does.
+        InputError: `arms` does not divide the contexts, or as `effective_dimension` does.
 
     Example:
         >>> import numpy as np
@@ -160,7 +160,7 @@ def dimension_from_eigenvalues(eigenvalues: np.ndarray, *, regularization: float
         d̃.
 
     Raises:
-        InputError: the eigenvalues are not finite numbers, or λ is not positive.
+        InputError: The eigenvalues are not finite numbers, or λ is not positive.
 
     Example:
         >>> import numpy as np

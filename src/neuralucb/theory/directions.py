@@ -77,10 +77,10 @@ def require_regular(contexts: Any) -> None:
     ones. Assumption 4.2 excludes both.
 
     Args:
-        contexts: an array [n, d], or a `Slot` of x [n, d] and arm [n].
+        contexts: An array [n, d], or a `Slot` of x [n, d] and arm [n].
 
     Raises:
-        InputError: two contexts have the same direction, or one is 0.
+        InputError: Two contexts have the same direction, or one is 0.
 
     Example:
         >>> import numpy as np
@@ -101,7 +101,7 @@ def parallel_pair(contexts: Any) -> tuple[int, int] | None:
     Opposite directions are not counted: one such pair leaves H regular.
 
     Args:
-        contexts: an array [n, d], or a `Slot` of x [n, d] and arm [n].
+        contexts: An array [n, d], or a `Slot` of x [n, d] and arm [n].
 
     Returns:
         Their two rows, the same row twice for a context that is 0, or None where all directions differ.

@@ -49,18 +49,18 @@ def tangent_kernel(
     Departure: H̃ where the paper has H for its θ_0; see docs/deviations.md.
 
     Args:
-        contexts: an array [n, d], of any norm, or a `Slot` of x [n, d] and arm [n], which stands for (0, …, x, …, 0).
-        others: contexts of the same kind, [k, d]; without them, H of the contexts with themselves.
+        contexts: An array [n, d], of any norm, or a `Slot` of x [n, d] and arm [n], which stands for (0, …, x, …, 0).
+        others: Contexts of the same kind, [k, d]; without them, H of the contexts with themselves.
         depth: L, the layers of the network.
-        initialization: the θ_0 whose limit to take. `gaussian` has H; `symmetric`, and `paper` on contexts of two
+        initialization: The θ_0 whose limit to take. `gaussian` has H; `symmetric`, and `paper` on contexts of two
             equal halves, have H̃^(L), because their last layer has variance 2/m, not 1/m.
-        progress: called with the tiles done and the total.
+        progress: Called with the tiles done and the total.
 
     Returns:
         [n, n], or [n, k] with others, in float64.
 
     Raises:
-        InputError: contexts that are not finite numbers or whose norms leave float64, a depth below 2, an
+        InputError: Contexts that are not finite numbers or whose norms leave float64, a depth below 2, an
             initialization without a known limit, or a matrix larger than the free memory.
 
     Example:
@@ -96,15 +96,15 @@ def kernel_product(
     """A function that multiplies by H without ever holding it: each tile is computed, used and dropped.
 
     Args:
-        contexts: as for `tangent_kernel`.
+        contexts: As for `tangent_kernel`.
         depth: L, the layers of the network.
-        initialization: as for `tangent_kernel`.
+        initialization: As for `tangent_kernel`.
 
     Returns:
         V [n, k] -> H V [n, k].
 
     Raises:
-        InputError: as `tangent_kernel` does.
+        InputError: As `tangent_kernel` does.
 
     Example:
         >>> import numpy as np
@@ -144,16 +144,16 @@ def empirical_kernel(network: Network, params: Any, contexts: Any, others: Any =
     Departure: for a θ_0 of two halves the limit is H̃^(L); see `tangent_kernel`.
 
     Args:
-        network: such as `mlp(dim, width=20)`.
+        network: Such as `mlp(dim, width=20)`.
         params: θ, such as `network.init(key)`.
-        contexts: a pytree that the network takes, with a leading axis of n contexts.
-        others: contexts of the same kind, k of them; without them, the kernel of the contexts with themselves.
+        contexts: A pytree that the network takes, with a leading axis of n contexts.
+        others: Contexts of the same kind, k of them; without them, the kernel of the contexts with themselves.
 
     Returns:
         [n, n], or [n, k] with others, in float64.
 
     Raises:
-        InputError: contexts that are not finite, or that the network cannot take.
+        InputError: Contexts that are not finite, or that the network cannot take.
 
     Example:
         >>> import jax, numpy as np

@@ -65,8 +65,8 @@ def estimate_log_det(
         multiply: V [n, k] -> H V, such as `kernel_product` returns; it is called 25 times.
         size: n, the number of contexts.
         regularization: λ.
-        seed: of the random directions and signs.
-        progress: called with the products done and the total.
+        seed: Of the random directions and signs.
+        progress: Called with the products done and the total.
 
     Returns:
         The estimate and one standard error.

@@ -85,7 +85,7 @@ def smallest_eigenvalue(kernel: np.ndarray) -> float:
         λ_0.
 
     Raises:
-        InputError: it is below n · 2.2e-16 times the largest, where it would be noise.
+        InputError: It is below n · 2.2e-16 times the largest, where it would be noise.
 
     Example:
         >>> import numpy as np

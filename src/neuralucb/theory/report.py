@@ -10,6 +10,7 @@ import numpy as np
 
 from neuralucb.confidence import Assumptions
 from neuralucb.experiments import Plan, Result
+from neuralucb.experiments.statistics import finite_or_none
 from neuralucb.policy import Slot
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.memory import host_bytes, require_memory
@@ -22,7 +23,7 @@ from neuralucb.theory.directions import Directions, directions, first_of_directi
 from neuralucb.theory.kernel import LIMITS, tangent_kernel
 from neuralucb.theory.norm import rounding, squared_norms
 
-__all__ = ["Report", "analyse", "finite_or_none"]
+__all__ = ["Report", "analyse"]
 
 CURVE_POINTS = 60
 """Of the curves over rounds."""
@@ -167,14 +168,14 @@ def analyse(plan: Plan, meter: Meter = lambda what: None) -> Report:
     precision, S, J and the bound are None. So are they, and λ_0, where H does not fit into memory; d̃ is then estimated.
 
     Args:
-        plan: one algorithm, `neural-ucb`, with one setting, as `experiments.plan` returns it.
-        meter: given the name of a stage ("kernel", "eigenvalues", "d̃", "S"), returns its progress or None.
+        plan: One algorithm, `neural-ucb`, with one setting, as `experiments.plan` returns it.
+        meter: Given the name of a stage ("kernel", "eigenvalues", "d̃", "S"), returns its progress or None.
 
     Returns:
         The report.
 
     Raises:
-        InputError: the contexts alone do not fit into memory, or the contexts or λ leave float64.
+        InputError: The contexts alone do not fit into memory, or the contexts or λ leave float64.
 
     Example:
         >>> from neuralucb import theory
@@ -218,11 +219,6 @@ def analyse(plan: Plan, meter: Meter = lambda what: None) -> Report:
     )
     fits = EXACT_MEMORY * 8 * count**2 <= host_bytes()
     return _computed(report, case, meter) if fits else _estimated(report, case, meter)
-
-
-def finite_or_none(value: float | None) -> float | None:
-    """The number as JSON can hold it: None where it is NaN or infinite."""
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _estimated(report: Report, case: _Case, meter: Meter) -> Report:

@@ -15,7 +15,7 @@ def test_the_command_leaves_a_table_and_a_figure(command, tmp_path):
     write_log(tmp_path / "log.parquet", [world(1000, 0)])
     code, out, _ = command("evaluate", "log.parquet", "--policy", "lin-ucb", "--policy", "uniform", "--out", "here")
     assert code == 0
-    for word in (*METHODS, "lin-ucb", "uniform", "logged policy", "weights average"):
+    for word in (*METHODS, "LinUCB", "uniform", "logged policy", "weights average"):
         assert word in out
     assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["evaluate-log.md", "evaluate-log.png"]
 
@@ -47,10 +47,11 @@ def test_without_replay_the_other_methods_are_shown_unless_replay_was_named(comm
 
 def test_the_table_says_what_replay_is_about(command, tmp_path):
     write_log(tmp_path / "log.parquet", [world(400, 0)])
-    code, out, _ = command("evaluate", "log.parquet", "--policy", "uniform", "--methods", "ips,replay")
+    options = ["--methods", "ips,replay", "--level", "0.995"]
+    code, out, _ = command("evaluate", "log.parquet", "--policy", "uniform", *options)
     text = " ".join(out.split())
     assert code == 0
-    assert "learned from the first 50%, valued on the rest (replay: learned along all of it)" in text
+    assert "99.5 % intervals; learned from the first 50 %, valued on the rest (replay: learned along all of it)" in text
     assert "replay learned along the whole log, starting from nothing, and accepted" in text
     assert "of 400 decisions" in text
 
