@@ -34,6 +34,9 @@ CHECKED = 1024
 WORSE = 0.1
 """A loss larger by this share is worse; less is the noise of minibatches."""
 
+NEGLIGIBLE = 1e-3
+"""A loss larger by less than this share of the loss of predicting 0 is not worse, however well θ fitted before."""
+
 SHORTER = 0.1
 """The steps of another try, over those of the last."""
 
@@ -133,8 +136,9 @@ def careful_sgd(
             return error(tried) + 0.5 * strength * distance
 
         before = loss(params)
-        negligible = 0.5e-3 * (share * rewards**2).sum()  # a thousandth of the loss of predicting 0
-        bound = (1 + WORSE) * before + negligible.astype(before.dtype)
+        of_zero = 0.5 * (share * rewards**2).sum().astype(before.dtype)
+        # while every reward was 0 there is no scale by which to call a loss large
+        bound = jnp.where(of_zero > 0, (1 + WORSE) * before + NEGLIGIBLE * of_zero, jnp.inf)
 
         def is_worse(after: jax.Array) -> jax.Array:
             return ~((after <= bound) & jnp.isfinite(after))

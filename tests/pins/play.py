@@ -22,6 +22,16 @@ from neuralucb.problems import reveal
 
 ROUNDS, SEEDS, DIM, ARMS = 60, (3, 4), 5, 4
 SMALL = {"width": 8, "steps": 8, "batch_size": 8, "networks": 3, "budget": 40}
+PAPER = {
+    "width": 20, "depth": 2, "initialization": "gaussian", "scaling": "tangent", "encoding": "disjoint",
+    "step_size": 0.05, "steps": "t", "batch_size": 50, "start": "initial", "optimizer": "plain", "decay": "none",
+    "retries": 0, "units": "given", "design": "full",
+}  # fmt: skip
+"""The defaults of version 0.1 for algorithms that train a network."""
+
+LATER = ("neural-mix",)
+"""Algorithms that version 0.1 does not have."""
+
 VARIED = {"design": ("full", "diagonal"), "scaling": ("tangent", "standard")}
 PROBLEMS = ("synthetic", "labelled")
 BANDITS = {
@@ -36,6 +46,8 @@ FIRST, SECOND = 40, 20
 def cases():
     """(algorithm, problem, settings) of every run."""
     for name, algorithm in ALGORITHMS.items():
+        if name in LATER:
+            continue
         varied = [setting.name for setting in algorithm.settings if setting.name in VARIED]
         for problem, values in product(PROBLEMS, product(*(VARIED[each] for each in varied))):
             yield name, problem, dict(zip(varied, values, strict=True))
@@ -47,8 +59,7 @@ def label(name, problem, settings):
 
 def play(name, problem, settings):
     """Arms, regret and final belief of two seeds, played by one compiled program."""
-    own = {setting.name for setting in ALGORITHMS[name].settings}
-    given = {key: value for key, value in SMALL.items() if key in own} | settings
+    given = _settings(name, **SMALL) | settings
     world = _world(problem)
     world = world._replace(data=jax.device_put(world.data))
     shared = world.arms if world.shared else None
@@ -71,7 +82,8 @@ def play(name, problem, settings):
 
 def play_online(kind):
     """An `OnlineBandit` that decides, learns, is cut off without a word, and goes on from its journal."""
-    policy = neuralucb.build("neural-ucb", dim=DIM, width=8, steps=8, batch_size=8, design="diagonal", start="warm")
+    settings = _settings("neural-ucb", **SMALL, design="diagonal", start="warm")
+    policy = neuralucb.build("neural-ucb", dim=DIM, **settings)
     arguments = {"seed": 5, "schedule": "6:18,9", "snapshot_every": 30, **BANDITS[kind]}
     with tempfile.TemporaryDirectory() as folder:
         there, copy, saved = (Path(folder) / name for name in ("journal", "copy", "saved"))
@@ -104,12 +116,20 @@ def everything():
     return {f"{run}|{name}": array for run, numbers in played.items() for name, array in numbers.items()}
 
 
+def _settings(name, **given):
+    """The defaults of version 0.1 and the settings given, as far as the algorithm has them."""
+    own = {setting.name for setting in ALGORITHMS[name].settings}
+    paper = PAPER if "steps" in own else {}
+    return {key: value for key, value in (paper | given).items() if key in own}
+
+
 def _world(problem):
     if problem == "synthetic":
         return neuralucb.synthetic("h1", dim=DIM, arms=ARMS)
     generator = np.random.default_rng(1)
     rows = generator.normal(size=(90, DIM))
-    return neuralucb.labelled(rows, np.argmax(rows @ generator.normal(size=(DIM, 3)), axis=1))
+    labels = np.argmax(rows @ generator.normal(size=(DIM, 3)), axis=1)
+    return neuralucb.labelled(rows, labels, input_scaling="standard")
 
 
 def _decide(bandit, count, seed):

@@ -115,7 +115,7 @@ def evaluate(
     arm: Arm = None,
     propensity: Propensity = None,
     drop: Drop = "none",
-    input_scaling: InputScaling = "standard",
+    input_scaling: InputScaling = "columns",
     folder: Out = None,
     formats: Formats = None,
     as_json: AsJson = False,

@@ -202,6 +202,8 @@ def read_point(
             f"nor of {problem} ({_names(definition.settings) or 'it has none'})."
         )
     bundled = find_bundle(definition, preset).settings_for(trains="steps" in of_algorithm)
+    if definition.built and bundled.get("input_scaling") == "standard":
+        del bundled["input_scaling"]  # how contexts of the paper's presets are usually made; not a condition
     ignored = sorted(DATA_SETTINGS & set(bundled)) if definition.built else []
     if ignored:
         words = ", ".join(f"{name}={bundled[name]!r}" for name in ignored)
@@ -223,10 +225,10 @@ def read_point(
 
 
 def find_bundle(problem: Definition, preset: str | None) -> Bundle:
-    """Schedule and settings of a preset for a problem; a user's file named magic does not get those for magic."""
-    # by how it is made: a problem may be given another name, and a user's file named magic is not the paper's
-    known = next((each.name for each in PROBLEMS.values() if each.make is problem.make), None)
-    return find_preset(preset, shared=problem.shared).bundle(known, shared=problem.shared)
+    """Schedule and settings of a preset for a problem; for None the paper's on h1, h2 and h3, elsewhere the default."""
+    # by how it is made: it may have been given another name, and a user's problem named h1 is not the paper's
+    synthetic = any(PROBLEMS[name].make is problem.make for name in ("h1", "h2", "h3") if name in PROBLEMS)
+    return find_preset(preset, synthetic=synthetic).bundle(shared=problem.shared)
 
 
 def shape_of(recipe: Algorithm, point: Point) -> tuple[Any, ...]:

@@ -1,8 +1,9 @@
-"""Presets: named bundles of settings and a schedule, which may differ by problem."""
+"""Presets: named bundles of settings and a schedule, which may differ by kind of problem."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from neuralucb.algorithms.shared_settings import PAPER
 from neuralucb.runtime.errors import InputError
 
 __all__ = ["PRESETS", "Bundle", "Preset", "find_preset"]
@@ -28,7 +29,7 @@ class Bundle(NamedTuple):
 
 
 class Preset(NamedTuple):
-    """Bundles under one name, chosen by problem."""
+    """Bundles under one name."""
 
     name: str
     summary: str
@@ -36,33 +37,18 @@ class Preset(NamedTuple):
     """for problems with one context per arm"""
     shared: Bundle
     """for problems with one context that all arms share"""
-    by_problem: Mapping[str, Bundle] = {}
-    """for problems by name, where they differ"""
 
-    def bundle(self, problem: str | None, *, shared: bool) -> Bundle:
-        """The bundle for a problem; its name is None where it is not one of `PROBLEMS`."""
-        return self.by_problem.get(problem or "") or (self.shared if shared else self.separate)
+    def bundle(self, *, shared: bool) -> Bundle:
+        """The bundle for a problem."""
+        return self.shared if shared else self.separate
 
 
-OFTEN_AT_FIRST = "1:200,5:1000,10:2000,50"
-"""A schedule: every round up to 200, every 5th up to 1000, and so on."""
+OFTEN_AT_FIRST = "10:200,20:1000,50:2000,100"
+"""A schedule: every 10 rounds up to 200, every 20 up to 1000, and so on; 160 lessons in 10 000 rounds."""
 
+FROM_PAPER: dict[str, Any] = PAPER | {"input_scaling": "standard"}
 
-REAL: dict[str, Any] = {"width": 100, "design": "diagonal"}
-
-GOOD: dict[str, Any] = REAL | {
-    "scaling": "standard",
-    "encoding": "heads",
-    "start": "warm",
-    "steps": 300,
-    "batch_size": 64,
-    "exploration": 0.01,
-}
-
-
-DEEP: dict[str, Any] = GOOD | {"width": 300, "depth": 3}
-
-SETTLING: dict[str, Any] = {"optimizer": "adam", "decay": "linear", "intercept": True}
+REAL: dict[str, Any] = FROM_PAPER | {"width": 100, "design": "diagonal"}
 
 RELEASED: dict[str, Any] = REAL | {
     "scaling": "standard",
@@ -79,37 +65,20 @@ PRESETS = {
     preset.name: preset
     for preset in (
         Preset(
+            "default",
+            "what works untuned on data in any units; for synthetic problems the paper's",
+            *2 * (Bundle(OFTEN_AT_FIRST, {}),),
+        ),
+        Preset(
             "paper",
             "the paper's experiments: synthetic J = t every 50 rounds; real data m = 100, diagonal Z, J = 1000",
-            Bundle("synthetic", {}),
+            Bundle("synthetic", FROM_PAPER),
             Bundle("real", REAL | {"steps": 1000, "batch_size": 500, "step_size": 0.02, "regularization": 0.01}),
         ),
         Preset(
-            "best",
-            "our best for real data: standard scaling, shared trunk, warm start; for synthetic problems the paper's",
-            Bundle("synthetic", {}),
-            Bundle(OFTEN_AT_FIRST, GOOD | {"step_size": 0.1, "regularization": 1e-3}),
-            {
-                "magic": Bundle(OFTEN_AT_FIRST, DEEP | SETTLING | {"step_size": 3e-3, "regularization": 3}),
-                "shuttle": Bundle(
-                    OFTEN_AT_FIRST, GOOD | {"step_size": 0.3, "regularization": 1e-3, "input_scaling": "unit"}
-                ),
-                "covertype": Bundle(
-                    OFTEN_AT_FIRST,
-                    DEEP | SETTLING | {"step_size": 1e-3, "regularization": 1, "initialization": "symmetric"},
-                ),
-                "mnist": Bundle(
-                    OFTEN_AT_FIRST,
-                    DEEP
-                    | {"optimizer": "adam", "step_size": 3e-4, "regularization": 1e-5, "exploration": 0.006}
-                    | {"input_scaling": "smooth"},
-                ),
-            },
-        ),
-        Preset(
             "quick",
-            "a tenth of the work: warm start, 100 steps, often at first and every 50 rounds later",
-            Bundle("10:200,50", {"steps": 100, "start": "warm"}),
+            "a tenth of the paper's work: warm start, 100 steps, often at first and every 50 rounds later",
+            Bundle("10:200,50", FROM_PAPER | {"steps": 100, "start": "warm"}),
             Bundle("10:200,50", REAL | {"scaling": "standard", "start": "warm", "steps": 100, "step_size": 0.1}),
         ),
         Preset(
@@ -129,7 +98,8 @@ PRESETS = {
             * (
                 Bundle(
                     "1",
-                    {
+                    FROM_PAPER
+                    | {
                         "initialization": "paper",
                         "duplicate": True,
                         "method": "gradient-descent",
@@ -144,10 +114,10 @@ PRESETS = {
 }
 
 
-def find_preset(name: str | None, *, shared: bool) -> Preset:
-    """The preset of that name; for None the paper's, or, with shared contexts, our best."""
+def find_preset(name: str | None, *, synthetic: bool) -> Preset:
+    """The preset of that name; for None the paper's on its synthetic problems, elsewhere what needs no tuning."""
     if name is None:
-        return PRESETS["best" if shared else "paper"]
+        return PRESETS["paper" if synthetic else "default"]
     if name not in PRESETS:
         raise InputError(f"preset {name!r} is not known; known: {', '.join(PRESETS)}.")
     return PRESETS[name]

@@ -17,14 +17,14 @@ from neuralucb.runtime.errors import InputError
 
 __all__ = ["SCALINGS", "digest_of", "labelled", "scale_contexts", "scale_rows"]
 
-SCALINGS = ("standard", "unit", "smooth", "none")
+SCALINGS = ("columns", "standard", "unit", "smooth", "none")
 
 
 def labelled(
     X: Any,
     y: Any,
     *,
-    input_scaling: str = "standard",
+    input_scaling: str = "columns",
     intercept: bool = False,
     repeat: bool = False,
     name: str = "labelled",
@@ -35,8 +35,8 @@ def labelled(
     Args:
         X: [rows, columns] numbers or words, an array or a DataFrame; columns of words become one-hot, as in a file.
         y: [rows] labels, numbers or words; one arm per class.
-        input_scaling: `standard`: columns to mean 0 and standard deviation 1, then rows to norm 1; `unit`: only rows to
-            norm 1; `smooth`: rows are square images, which are blurred and halved in resolution, then scaled to
+        input_scaling: `columns`: columns to mean 0 and standard deviation 1; `standard`: then rows to norm 1, as in the
+            paper; `unit`: only rows to norm 1; `smooth`: rows are square images, which are blurred and halved in resolution, then scaled to
             norm 1; `none`.
         intercept: Whether to add a column of ones before rows are scaled: a bias for networks that have none, and it
             keeps some of the row's norm.
@@ -90,7 +90,7 @@ def scale_contexts(contexts: np.ndarray, scaling: str, *, intercept: bool = Fals
     rows = contexts.reshape(-1, contexts.shape[-1])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         scaled = scale_rows(rows, scaling, intercept=intercept)
-    if scaling == "standard" and not intercept and (rows == rows[0]).all():
+    if scaling in ("columns", "standard") and not intercept and (rows == rows[0]).all():
         raise InputError(
             "X must have a column that varies, but every column is constant, so that all rows are equal; for a problem "
             "without contexts take input_scaling='none'."
@@ -101,10 +101,10 @@ def scale_contexts(contexts: np.ndarray, scaling: str, *, intercept: bool = Fals
 
 
 def scale_rows(rows: np.ndarray, scaling: str, *, intercept: bool = False) -> np.ndarray:
-    """Rows in float32, scaled as `labelled` says; with `standard` a constant column becomes 0, a row of zeros stays."""
+    """Rows in float32, scaled as `labelled` says; a constant column becomes 0, a row of zeros stays."""
     if scaling not in SCALINGS:
         raise InputError(f"input_scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
-    if scaling == "standard":
+    if scaling in ("columns", "standard"):
         constant = rows.max(axis=0) == rows.min(axis=0)  # its computed deviation may not be exactly 0
         deviation = np.where(constant, 1, rows.std(axis=0))
         rows = rows - rows.mean(axis=0)
@@ -114,7 +114,7 @@ def scale_rows(rows: np.ndarray, scaling: str, *, intercept: bool = False) -> np
         rows = _smooth(rows)
     if intercept:
         rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
-    if scaling == "none":
+    if scaling in ("columns", "none"):
         return rows.astype(np.float32)
     norm = np.linalg.norm(rows, axis=1, keepdims=True)
     return (rows / np.where(norm > 0, norm, 1)).astype(np.float32)

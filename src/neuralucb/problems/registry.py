@@ -31,7 +31,7 @@ SYNTHETIC = (
 )
 
 LABELLED = (
-    choice("input_scaling", "", "standard", "how rows are scaled", options=SCALINGS),
+    choice("input_scaling", "", "columns", "how rows are scaled", options=SCALINGS),
     flag("intercept", "", False, "adds a column of ones"),
     Setting("drop", "", "none", "columns to leave out", "names joined by +, or none", str, False),
     flag("repeat", "", False, "starts over after the last row"),
