@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralucb import __version__
-from neuralucb.algorithms import build
+from neuralucb.algorithms import rebuild
 from neuralucb.online import snapshots
 from neuralucb.online.codec import pack, unpack
 from neuralucb.online.journal import Journal, Sync, holds_records, read_segment, segments
@@ -56,8 +56,8 @@ class Saved(NamedTuple):
         if policy is None:
             if origin is None:
                 raise InputError("policy must be given: the one that was saved was not made by build.")
-            task = {name: origin[name] for name in ("dim", "rounds", "shared_by")}
-            policy = build(origin["algorithm"], **task, **origin["settings"])
+            task = (origin[name] for name in ("algorithm", "dim", "rounds", "shared_by"))
+            policy = rebuild(Origin(*task, tuple(origin["settings"].items())))
         if example is None and policy.origin is None and len(leaves) == 1:
             example = np.zeros(*leaves[0])
         return cls(snapshot, policy, settings, folder if snapshot.fields["segment"] else None, example)
