@@ -34,7 +34,7 @@ CHECKED = 1024
 WORSE = 0.1
 """A loss larger by this share is worse; less is the noise of minibatches."""
 
-NEGLIGIBLE = 1e-3
+NEGLIGIBLE = 0.01
 """A loss larger by less than this share of the loss of predicting 0 is not worse, however well θ fitted before."""
 
 SHORTER = 0.1

@@ -80,7 +80,7 @@ NEURAL_MIX = Algorithm(
     "ours; its members are Zhou, Li & Gu 2020, Algorithm 1, and Li, Chu, Langford & Schapire 2010",
     "the mixture of members; and γ, which is in units of the noise",
     (
-        EXPLORATION._replace(meaning="scale of the interval, in units of the noise"),
+        EXPLORATION._replace(default=0.15, meaning="scale of the interval, in units of the noise"),
         REGULARIZATION._replace(default=0.3, meaning="pull to θ_0 and ridge in Z_0 of the network in the middle"),
         number("discount", "ρ", 0.998, "weight of a validated round over that of the next", above=0, most=1),
         number("sharpness", "s", 0.1, "how much better predictions weigh", above=0),

@@ -66,13 +66,13 @@ UNITS = ("learned", "given")
 OPTIMIZERS = ("plain", "adam", "rmsprop", "adagrad")
 
 
-REGULARIZATION = number("regularization", "λ", 1.0, "ridge in Z_0 and pull to θ_0", above=0, grid=(0.1, 1, 10))
+REGULARIZATION = number("regularization", "λ", 3.0, "ridge in Z_0 and pull to θ_0", above=0, grid=(0.1, 1, 10))
 
 
 PULL = REGULARIZATION._replace(meaning="pull to θ_0")
 
 
-RIDGE = REGULARIZATION._replace(meaning="ridge in Z_0")
+RIDGE = REGULARIZATION._replace(default=1.0, meaning="ridge in Z_0")
 
 
 EXPLORATION = number("exploration", "γ", 0.1, "scale of the interval", least=0, grid=(0.01, 0.1, 1, 10))
@@ -134,6 +134,7 @@ CONSTANTS = tuple(number(f"constant_{i}", f"C_{i}", 1.0, "of theoretical γ_t", 
 
 
 PAPER: dict[str, Any] = {
+    "regularization": 1.0,
     "width": 20,
     "depth": 2,
     "initialization": "gaussian",
