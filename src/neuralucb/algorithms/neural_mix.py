@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import jax.numpy as jnp
-
 from neuralucb.algorithms.algorithm import Algorithm, Task
 from neuralucb.algorithms.shared_settings import (
     DESIGN,
@@ -62,8 +60,8 @@ def neural_mix(task: Task, settings: Mapping[str, Any]) -> Policy:
             own = {**settings, "regularization": pull}
             return neural(network, design_for(network, own), training_for(own), start=settings["start"])
 
-        middle = jnp.asarray(settings["regularization"], jnp.float32)
-        pulls = middle * jnp.asarray([1 / APART, 1, APART], jnp.float32)
+        middle = settings["regularization"]
+        pulls = middle / APART, middle, middle * APART
         linear = None
         if task.dim <= MOST_LINEAR:
             exactly = {"regularization": RIDGE, "design_precision": "float64"}

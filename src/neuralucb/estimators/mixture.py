@@ -1,6 +1,6 @@
 """NeuralMix's estimator: one network at several pulls and a linear model, mixed by how well each predicted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -33,7 +33,7 @@ class Mixture(NamedTuple):
 
 def mixture(
     network_at: Callable[[Number], Estimator],
-    pulls: jax.Array,
+    pulls: Sequence[Number],
     linear: Estimator | None,
     *,
     discount: Number,
@@ -60,10 +60,13 @@ def mixture(
     """
     members = len(pulls) + (linear is not None)
 
+    def stacked() -> jax.Array:
+        return jnp.stack([jnp.asarray(pull, jnp.float32) for pull in pulls])
+
     def init(key: jax.Array) -> Mixture:
         key_networks, key_linear = random.split(key)
         keys = random.split(key_networks, len(pulls))
-        networks = jax.vmap(lambda pull, one: network_at(pull).init(one))(pulls, keys)
+        networks = jax.vmap(lambda pull, one: network_at(pull).init(one))(stacked(), keys)
         return Mixture(
             networks,
             None if linear is None else linear.init(key_linear),
@@ -78,14 +81,14 @@ def mixture(
 
     def predict_each(belief: Mixture, context: Context) -> Prediction:
         """[members] of every field."""
-        each = jax.vmap(lambda pull, one: network_at(pull).predict(one, context))(pulls, belief.networks)
+        each = jax.vmap(lambda pull, one: network_at(pull).predict(one, context))(stacked(), belief.networks)
         if linear is None:
-            return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), each)
+            return jax.tree.map(_single, each)
         last = linear.predict(belief.linear, context)
-        return jax.tree.map(lambda leaf, one: jnp.append(leaf, one).astype(jnp.float32), each, last)
+        return jax.tree.map(lambda leaf, one: jnp.append(_single(leaf), _single(one)), each, last)
 
     def absorb(belief: Mixture, context: Context, reward: jax.Array) -> Mixture:
-        networks = jax.vmap(lambda pull, one: network_at(pull).observe(one, context, reward))(pulls, belief.networks)
+        networks = jax.vmap(lambda pull, one: network_at(pull).observe(one, context, reward))(stacked(), belief.networks)
         straight = None if linear is None else linear.observe(belief.linear, context, reward)
         return belief._replace(networks=networks, linear=straight)
 
@@ -100,9 +103,9 @@ def mixture(
         def one(pull: jax.Array, network: Neural) -> tuple[Neural, Info]:
             return network_at(pull).learn(key, network, history)
 
-        networks, info = jax.vmap(one)(pulls, belief.networks)
+        networks, info = jax.vmap(one)(stacked(), belief.networks)
         shares = weights(belief, sharpness)[: len(pulls)]
-        loss = (shares * info.loss).sum() / jnp.maximum(shares.sum(), jnp.finfo(jnp.float32).tiny)
+        loss = (shares * _single(info.loss)).sum() / jnp.maximum(shares.sum(), jnp.finfo(jnp.float32).tiny)
         return belief._replace(networks=networks), Info(loss, info.diverged.any())
 
     def review(belief: Mixture, history: History) -> Mixture:
@@ -112,7 +115,7 @@ def mixture(
             return _review(network_at(pull), network, history)
 
         straight = None if linear is None else _review(linear, belief.linear, history)
-        return belief._replace(networks=jax.vmap(one)(pulls, belief.networks), linear=straight)
+        return belief._replace(networks=jax.vmap(one)(stacked(), belief.networks), linear=straight)
 
     check = (network_at(1.0) if linear is None else linear).check
     return Estimator(init, predict, observe, learn, check, review)
@@ -128,6 +131,10 @@ def _least_error(belief: Mixture) -> jax.Array:
     """The best member's mean squared error; 1, that of predicting the mean, before the first."""
     error = jnp.maximum(belief.errors.min() / jnp.maximum(belief.count, 1), SMALLEST_ERROR)
     return jnp.where(belief.count > 0, error, 1)
+
+
+def _single(leaf: jax.Array) -> jax.Array:
+    return leaf.astype(jnp.float32)
 
 
 def _review(estimator: Estimator, belief: Any, history: History) -> Any:

@@ -56,7 +56,7 @@ def no_rewards() -> Rewards:
 
 
 def scale(inputs: Inputs, x: jax.Array) -> jax.Array:
-    """x in deviations from its middle, times UNIT; far out logarithmic, so that no value is extreme.
+    """A vector x in deviations from its middle, times UNIT; far out logarithmic, so that no value is extreme.
 
     An input that has not varied so far is -UNIT, 0 or UNIT, by the side on which it now is: it has no unit yet.
     """
@@ -85,8 +85,8 @@ def learn_inputs(x: jax.Array, seen: jax.Array) -> Inputs:
     valid = (jnp.arange(len(rows), dtype=jnp.int32) < count)[:, None]
     ordered = jnp.sort(jnp.where(valid, sample, jnp.inf), axis=0)
     low, median, high = ordered[0], ordered[jnp.maximum(count - 1, 0) // 2], ordered[jnp.maximum(count - 1, 0)]
-    deviations = jnp.where(valid, jnp.abs(sample - median), 0)
-    two_values = (~valid | (sample == low) | (sample == high)).all(axis=0)
+    deviations = jnp.where(valid, jnp.abs(sample - median[None]), 0)
+    two_values = (~valid | (sample == low[None]) | (sample == high[None])).all(axis=0)
     middle = jnp.where(two_values, low, median)
     spread = jnp.where(two_values, high - low, _typical(deviations, ONE_DEVIATION))
     known = count > 0

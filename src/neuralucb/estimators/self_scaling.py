@@ -60,16 +60,16 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool) -> Policy:
         if isinstance(context, Slot):
             return context._replace(x=shown(inputs, context.x))
         scaled = scale(inputs, context)
-        if not intercept:
-            return scaled
-        return jnp.concatenate([scaled, jnp.ones((*scaled.shape[:-1], 1), scaled.dtype)], axis=-1)
+        return jnp.append(scaled, jnp.ones((), scaled.dtype)) if intercept else scaled
+
+    show_all = jax.vmap(shown, (None, 0))
 
     def init(key: jax.Array) -> SelfScaling:
         return SelfScaling(inner.init(key), no_inputs(dim), no_rewards(), jnp.int32(0))
 
     def select(key: jax.Array, belief: SelfScaling, contexts: Context, available: jax.Array) -> Choice:
-        choice = inner.select(key, belief.inner, shown(belief.inputs, contexts), available)
-        mean, deviation = belief.rewards.mean, belief.rewards.deviation
+        choice = inner.select(key, belief.inner, show_all(belief.inputs, contexts), available)
+        mean, deviation = (part.astype(choice.mean.dtype) for part in belief.rewards[:2])
         return choice._replace(
             mean=mean + deviation * choice.mean,
             width=deviation * choice.width,
@@ -97,9 +97,8 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool) -> Policy:
         return belief._replace(inner=review(belief.inner, in_units(belief.inputs, belief.rewards, history)))
 
     def in_units(inputs: Inputs, rewards: Rewards, history: History) -> History:
-        return history._replace(
-            contexts=shown(inputs, history.contexts), rewards=scale_reward(rewards, history.rewards)
-        )
+        scaled = scale_reward(rewards, history.rewards)
+        return history._replace(contexts=show_all(inputs, history.contexts), rewards=scaled)
 
     return Policy(init, select, observe, learn, review=review_all)
 
