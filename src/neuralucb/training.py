@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax, random
 
-from neuralucb.history import History, spread_rows, total
+from neuralucb.history import History, spread_rows, total, zero_unless
 from neuralucb.policy import Info
 from neuralucb.runtime.precision import Number
 
@@ -118,10 +118,11 @@ def careful_sgd(
 
     def train(key: jax.Array, apply: Apply, params: Any, initial: Any, history: History) -> tuple[Any, Info]:
         rows, count = spread_rows(history.seen, history.rewards.shape[0], most=CHECKED)
-        contexts, rewards = jax.tree.map(lambda leaf: leaf[rows], (history.contexts, history.rewards))
-        share = (jnp.arange(len(rows), dtype=jnp.int32) < count).astype(rewards.dtype) / _at_least_one(
-            count, rewards.dtype
+        observed = jnp.arange(len(rows), dtype=jnp.int32) < count
+        contexts, rewards = jax.tree.map(
+            lambda leaf: zero_unless(observed, leaf[rows]), (history.contexts, history.rewards)
         )
+        share = observed.astype(rewards.dtype) / _at_least_one(count, rewards.dtype)
 
         def error(tried: Any) -> jax.Array:
             return _squared_error(tried, apply, contexts, rewards, share)
