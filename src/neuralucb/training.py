@@ -37,6 +37,9 @@ WORSE = 0.1
 SHORTER = 0.1
 """The steps of another try, over those of the last."""
 
+NUDGE = 0.01
+"""A loss no larger than after a change of every weight by this share, up or down at random, is not worse."""
+
 
 class _State(NamedTuple):
     params: Any
@@ -106,6 +109,10 @@ def careful_sgd(
     start with steps SHORTER, up to `retries` times. If none helps, θ stays as it was, and the call counts as diverged.
     L/t is compared on CHECKED rows, so that a call costs the same however long the history.
 
+    Where the loss is nearly 0, as while all rewards are equal, its changes are those of rounding, which optimizers that
+    divide by the size of gradients enlarge. So a loss is not worse either if it is a thousandth of that of predicting
+    0, or no larger than after a NUDGE to every weight.
+
     Args:
         step_size: η of the first try.
         steps: J.
@@ -135,7 +142,7 @@ def careful_sgd(
 
         before = loss(params)
         negligible = 0.5e-3 * (share * rewards**2).sum()  # a thousandth of the loss of predicting 0
-        bound = (1 + WORSE) * before + negligible.astype(before.dtype)
+        bound = jnp.maximum((1 + WORSE) * before + negligible.astype(before.dtype), loss(_nudged(key, params)))
 
         def is_worse(after: jax.Array) -> jax.Array:
             return ~((after <= bound) & jnp.isfinite(after))
@@ -208,6 +215,15 @@ def _walk(
 
     start = _begin(params, () if optimizer is None else optimizer.init(params))
     return lax.fori_loop(jnp.int32(0), (count + chunk - 1) // chunk, steps_of_chunk, start)
+
+
+def _nudged(key: jax.Array, params: Any) -> Any:
+    """Every weight times 1 + NUDGE or 1 - NUDGE."""
+    leaves, structure = jax.tree.flatten(params)
+    signs = [
+        random.rademacher(one, w.shape, w.dtype) for one, w in zip(random.split(key, len(leaves)), leaves, strict=True)
+    ]
+    return jax.tree.unflatten(structure, [w * (1 + NUDGE * sign) for w, sign in zip(leaves, signs, strict=True)])
 
 
 def _squared_error(params: Any, apply: Apply, contexts: Any, rewards: jax.Array, weights: jax.Array) -> jax.Array:
