@@ -94,5 +94,5 @@ def observe_again(history: History, observe: Callable[[Any, Any, jax.Array], Sum
 
 
 def zero_unless(rows: jax.Array, leaf: jax.Array) -> jax.Array:
-    """The leaf with 0 in all other rows: unused ones may hold anything, even NaN, which a weight of 0 would not remove."""
+    """The leaf, 0 in all other rows: unused ones may hold anything, even NaN, which a weight of 0 would not remove."""
     return jnp.where(rows.reshape(-1, *[1] * (leaf.ndim - 1)), leaf, jnp.zeros_like(leaf))
