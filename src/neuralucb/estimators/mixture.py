@@ -105,14 +105,20 @@ def mixture(
         loss = (shares * info.loss).sum() / jnp.maximum(shares.sum(), jnp.finfo(jnp.float32).tiny)
         return belief._replace(networks=networks), Info(loss, info.diverged.any())
 
-    def review(belief: Mixture, history: History) -> Mixture:
-        """Errors stay: predictions for rewards already seen would prove nothing."""
+    def review(belief: Mixture, history: History, unit: Number = 1.0) -> Mixture:
+        """Errors stay, in the new unit: predictions for rewards already seen would prove nothing."""
 
         def one(pull: jax.Array, network: Neural) -> Neural:
             return _review(network_at(pull), network, history)
 
         straight = None if linear is None else _review(linear, belief.linear, history)
-        return belief._replace(networks=jax.vmap(one)(pulls, belief.networks), linear=straight)
+        size = jnp.asarray(unit, jnp.float32)
+        return Mixture(
+            jax.vmap(one)(pulls, belief.networks),
+            straight,
+            size**2 * belief.errors,
+            jnp.where(size > 0, belief.count, 0),
+        )
 
     check = (network_at(1.0) if linear is None else linear).check
     return Estimator(init, predict, observe, learn, check, review)

@@ -42,8 +42,10 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool) -> Policy:
     validation see one scale.
 
     When units change, Z is computed anew from the history at the new θ, up to `history.MOST_AGAIN` rows: sums of
-    gradients in two units would be a width in neither. Before the first lesson no unit is known, all inputs are 0, and
-    arms that differ only by their inputs tie: the choice is uniform.
+    gradients in two units would be a width in neither. Errors of validation are brought to the new unit of rewards, or
+    forgotten where the old one was far off: in it one wild reward, or rewards before the first lesson as they came,
+    would outweigh all others. Before that lesson no unit is known, all inputs are 0, and arms that differ only by their
+    inputs tie: the choice is uniform.
 
     Args:
         inner: A bare policy with `review`, for `dim` numbers, and one more with an intercept.
@@ -89,7 +91,8 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool) -> Policy:
         now = in_units(inputs, rewards, history)
         trained, info = inner.learn(key, belief.inner, now)
         # rows in a loop, none of them where units stay: under `vmap` a branch would cost as much as a change
-        reviewed = review(trained, now._replace(seen=jnp.where(change, now.seen, 0)))
+        unit = jnp.where(belief.inputs.known, _unit(belief.rewards, rewards), 0)
+        reviewed = review(trained, now._replace(seen=jnp.where(change, now.seen, 0)), unit)
         settled = jnp.where(change, history.rounds, belief.settled)
         return SelfScaling(_choose(change, reviewed, trained), inputs, rewards, settled), info
 
@@ -110,6 +113,12 @@ def _are_far(old: tuple[Inputs, Rewards], new: tuple[Inputs, Rewards]) -> jax.Ar
     of_inputs = _far(inputs.spread, new_inputs.spread, inputs.middle - new_inputs.middle).any()
     of_rewards = _far(rewards.deviation, new_rewards.deviation, rewards.mean - new_rewards.mean)
     return (inputs.known != new_inputs.known) | of_inputs | of_rewards
+
+
+def _unit(old: Rewards, new: Rewards) -> jax.Array:
+    """The old deviation over the new one; 0 where they are far from each other."""
+    far = _far(old.deviation, new.deviation, jnp.zeros_like(old.deviation))
+    return jnp.where(far, 0, old.deviation / new.deviation)
 
 
 def _far(spread: jax.Array, other: jax.Array, shift: jax.Array) -> jax.Array:
