@@ -101,8 +101,8 @@ def mixture(
             return network_at(pull).learn(key, network, history)
 
         networks, info = jax.vmap(one)(pulls, belief.networks)
-        shares = weights(belief, sharpness)[: len(pulls)]
-        loss = (shares * info.loss).sum() / jnp.maximum(shares.sum(), jnp.finfo(jnp.float32).tiny)
+        shares = jax.nn.softmax(_log_weights(belief, sharpness)[: len(pulls)])  # beside the linear model all may be 0
+        loss = (shares.astype(info.loss.dtype) * info.loss).sum()
         return belief._replace(networks=networks), Info(loss, info.diverged.any())
 
     def review(belief: Mixture, history: History, unit: Number = 1.0) -> Mixture:
@@ -126,8 +126,12 @@ def mixture(
 
 def weights(belief: Mixture, sharpness: Number) -> jax.Array:
     """[members] the share of each in the mixture: networks in order of their pulls, then the linear model."""
+    return jax.nn.softmax(_log_weights(belief, sharpness))
+
+
+def _log_weights(belief: Mixture, sharpness: Number) -> jax.Array:
     excess = belief.errors - belief.errors.min()
-    return jax.nn.softmax(-jnp.asarray(sharpness, jnp.float32) * excess / (2 * _least_error(belief)))
+    return -jnp.asarray(sharpness, jnp.float32) * excess / (2 * _least_error(belief))
 
 
 def _least_error(belief: Mixture) -> jax.Array:
