@@ -152,7 +152,7 @@ def careful_sgd(
 
         def attempt(tried: tuple[jax.Array, Any, jax.Array]) -> tuple[jax.Array, Any, jax.Array]:
             number = tried[0]
-            eta = jnp.asarray(step_size, before.dtype) * jnp.asarray(SHORTER, before.dtype) ** number
+            eta = jnp.asarray(step_size, before.dtype) * SHORTER ** number.astype(before.dtype)
             inner = None if optimizer is None else optimizer(eta)
             walk = partial(_walk, step_size=eta, steps=steps, batch_size=batch_size, pull=pull, decay=decay)
             moved = walk(key, apply, params, initial, history, optimizer=inner).params
@@ -203,7 +203,8 @@ def _walk(
             eta = jnp.asarray(step_size, dtype=loss.dtype) * left
             return _moved(state, _descend(state.params, gradient, initial, eta, pull_now), (), loss)
         gradient = jax.tree.map(lambda g, w, w0: g + pull_now * (w - w0), gradient, state.params, initial)
-        change, inner = optimizer.update(gradient, state.optimizer, state.params)
+        with jax.numpy_dtype_promotion("standard"):  # optax raises decay rates to a whole number, whatever the caller's
+            change, inner = optimizer.update(gradient, state.optimizer, state.params)
         moved = jax.tree.map(lambda w, dw: w + left * dw.astype(w.dtype), state.params, change)
         return _moved(state, moved, inner, loss)
 

@@ -56,13 +56,14 @@ def no_rewards() -> Rewards:
 
 
 def scale(inputs: Inputs, x: jax.Array) -> jax.Array:
-    """x in deviations from its middle, times UNIT; far out logarithmic, so that no value is extreme.
+    """x, one context or many, in deviations from its middle, times UNIT; far out logarithmic, so that no value is extreme.
 
     An input that has not varied so far is -UNIT, 0 or UNIT, by the side on which it now is: it has no unit yet.
     """
-    away = x.astype(jnp.float32) - inputs.middle
-    varies = inputs.spread > 0
-    size = jnp.abs(away) / jnp.where(varies, inputs.spread, 1)
+    middle, spread = (jnp.broadcast_to(unit, x.shape) for unit in (inputs.middle, inputs.spread))
+    away = x.astype(jnp.float32) - middle
+    varies = spread > 0
+    size = jnp.abs(away) / jnp.where(varies, spread, 1)
     far = jnp.minimum(REACH + jnp.log1p(jnp.maximum(size - REACH, 0)), FARTHEST)
     size = jnp.where(varies, jnp.where(size > REACH, far, size), 1)
     return jnp.where(inputs.known, UNIT * jnp.sign(away) * size, 0)
@@ -85,8 +86,8 @@ def learn_inputs(x: jax.Array, seen: jax.Array) -> Inputs:
     valid = (jnp.arange(len(rows), dtype=jnp.int32) < count)[:, None]
     ordered = jnp.sort(jnp.where(valid, sample, jnp.inf), axis=0)
     low, median, high = ordered[0], ordered[jnp.maximum(count - 1, 0) // 2], ordered[jnp.maximum(count - 1, 0)]
-    deviations = jnp.where(valid, jnp.abs(sample - median), 0)
-    two_values = (~valid | (sample == low) | (sample == high)).all(axis=0)
+    deviations = jnp.where(valid, jnp.abs(sample - median[None]), 0)
+    two_values = (~valid | (sample == low[None]) | (sample == high[None])).all(axis=0)
     middle = jnp.where(two_values, low, median)
     spread = jnp.where(two_values, high - low, _typical(deviations, ONE_DEVIATION))
     known = count > 0

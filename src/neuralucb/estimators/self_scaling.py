@@ -71,7 +71,8 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool) -> Policy:
 
     def select(key: jax.Array, belief: SelfScaling, contexts: Context, available: jax.Array) -> Choice:
         choice = inner.select(key, belief.inner, shown(belief.inputs, contexts), available)
-        mean, deviation = belief.rewards.mean, belief.rewards.deviation
+        kind = choice.mean.dtype
+        mean, deviation = belief.rewards.mean.astype(kind), belief.rewards.deviation.astype(kind)
         return choice._replace(
             mean=mean + deviation * choice.mean,
             width=deviation * choice.width,
