@@ -1,4 +1,4 @@
-"""Units, learned from what was seen: of every input its middle and spread, of rewards their mean, deviation and bounds."""
+"""Units, learned from what was seen: of every input middle and spread, of rewards mean, deviation and bounds."""
 
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ def no_rewards() -> Rewards:
 
 
 def scale(inputs: Inputs, x: jax.Array) -> jax.Array:
-    """x, one context or many, in deviations from its middle, times UNIT; far out logarithmic, so that no value is extreme.
+    """x, one context or many, in deviations from the middle, times UNIT; far out logarithmic: no value is extreme.
 
     An input that has not varied so far is -UNIT, 0 or UNIT, by the side on which it now is: it has no unit yet.
     """
@@ -109,7 +109,8 @@ def learn_rewards(rewards: jax.Array, seen: jax.Array) -> Rewards:
     count = jnp.maximum(seen, 1).astype(jnp.float32)
     mean = away.sum() / count
     deviation = jnp.sqrt(jnp.where(valid, (away - mean) ** 2, 0).sum() / count)
-    return Rewards(median + mean, jnp.where(deviation > 0, deviation, 1), median - reach, median + reach)
+    found = Rewards(median + mean, jnp.where(deviation > 0, deviation, 1), median - reach, median + reach)
+    return jax.tree.map(lambda new, none: jnp.where(seen > 0, new, none), found, no_rewards())
 
 
 def _typical(deviations: jax.Array, share: float) -> jax.Array:

@@ -113,7 +113,8 @@ def _are_far(old: tuple[Inputs, Rewards], new: tuple[Inputs, Rewards]) -> jax.Ar
     (inputs, rewards), (new_inputs, new_rewards) = old, new
     of_inputs = _far(inputs.spread, new_inputs.spread, inputs.middle - new_inputs.middle).any()
     of_rewards = _far(rewards.deviation, new_rewards.deviation, rewards.mean - new_rewards.mean)
-    return (inputs.known != new_inputs.known) | of_inputs | of_rewards
+    began = (rewards.low < rewards.high) != (new_rewards.low < new_rewards.high)  # bounds at one number hide all others
+    return (inputs.known != new_inputs.known) | of_inputs | of_rewards | began
 
 
 def _unit(old: Rewards, new: Rewards) -> jax.Array:
