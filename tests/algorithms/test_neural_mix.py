@@ -61,11 +61,11 @@ def follow(*, shared, design):
         )
         unit = ours.units.deviation
         upper = means + NUMBERS["exploration"] * widths
-        assert_allclose(choice.mean, means, rtol=1e-6, atol=1e-5 * unit)
-        assert_allclose(choice.width, widths, rtol=1e-6, atol=1e-5 * unit)
-        assert_allclose(choice.score, upper, rtol=1e-6, atol=1e-5 * unit)
+        assert_allclose(choice.mean, means, rtol=1e-6, atol=2e-6 * unit)
+        assert_allclose(choice.width, widths, rtol=1e-6, atol=2e-6 * unit)
+        assert_allclose(choice.score, upper, rtol=1e-6, atol=2e-6 * unit)
         arm = int(choice.arm)
-        assert upper[arm] >= upper.max() - 1e-5 * unit  # all that float32 tells apart
+        assert upper[arm] >= upper.max() - 2e-6 * unit  # all that float32 tells apart
         slot = jax.tree.map(lambda leaf, arm=arm: leaf[arm], slots)
         belief = policy.observe(belief, slot, rewards[t, arm])
         ours.observe(doubles[arm], arm if shared else None, float(rewards[t, arm]))
@@ -109,7 +109,7 @@ def test_neural_mix_follows_the_transcription(shared, design):
         assert_allclose(inner.errors, ours.errors, rtol=1e-5, atol=1e-6)
         assert_allclose(inner.count, ours.count, rtol=1e-6)
         with jax.enable_x64(True):
-            assert_allclose(weights(inner, NUMBERS["sharpness"]), ours.weights(), rtol=1e-4, atol=1e-6)
+            assert_allclose(weights(inner, NUMBERS["sharpness"]), ours.weights(), atol=1e-6)
         assert_same_networks(inner.networks, ours, design)
         linear, inverses = ours.members[-1], np.asarray(inner.linear.z.inverse)
         for arm, A in linear.A.items():

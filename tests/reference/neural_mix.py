@@ -52,7 +52,8 @@ class Units:
     def are_far_from(self, other):
         mine = [*zip(self.middle, self.spread, strict=True), (self.mean, self.deviation)]
         theirs = [*zip(other.middle, other.spread, strict=True), (other.mean, other.deviation)]
-        return any(
+        varied = (self.low < self.high) == (other.low < other.high)
+        return not varied or any(
             max(s, z) > 1.5 * min(s, z) or abs(m - n) > max(s, z) / 2
             for (m, s), (n, z) in zip(mine, theirs, strict=True)
         )
