@@ -79,10 +79,11 @@ def mixture(
     def predict_each(belief: Mixture, context: Context) -> Prediction:
         """[members] of every field."""
         each = jax.vmap(lambda pull, one: network_at(pull).predict(one, context))(pulls, belief.networks)
+        each = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), each)
         if linear is None:
-            return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), each)
+            return each
         last = linear.predict(belief.linear, context)
-        return jax.tree.map(lambda leaf, one: jnp.append(leaf, one).astype(jnp.float32), each, last)
+        return jax.tree.map(lambda leaf, one: jnp.append(leaf, one.astype(jnp.float32)), each, last)
 
     def absorb(belief: Mixture, context: Context, reward: jax.Array) -> Mixture:
         networks = jax.vmap(lambda pull, one: network_at(pull).observe(one, context, reward))(pulls, belief.networks)
