@@ -33,12 +33,13 @@ class Played(NamedTuple):
 
 
 def world(kind, seed, *, noise=0.1):
-    """`linear`; `bent`, |x·a|, of which a line sees nothing; or `noise`, where contexts say nothing."""
+    """`linear`; `bent`, |x·a|, of which a line sees nothing; or `blind`, where contexts say nothing about rewards."""
     generator = np.random.default_rng(seed)
     contexts = generator.normal(size=(ROUNDS, ARMS, DIM)).astype(np.float32)
     slope = contexts @ (lambda a: a / np.linalg.norm(a))(generator.normal(size=DIM))
-    expected = {"linear": slope, "bent": 2 * np.abs(slope), "noise": 0 * slope}[kind]
-    return World(contexts, expected, generator.normal(scale=1.0 if kind == "noise" else noise, size=ROUNDS))
+    hidden = generator.normal(size=slope.shape)
+    expected = {"linear": slope, "bent": 2 * np.abs(slope), "blind": hidden}[kind]
+    return World(contexts, expected, generator.normal(scale=noise, size=ROUNDS))
 
 
 @cache
