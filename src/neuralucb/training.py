@@ -40,6 +40,9 @@ SHORTER = 0.1
 NUDGE = 0.01
 """A loss no larger than after a change of every weight by this share, up or down at random, is not worse."""
 
+EXACT = 1e-6
+"""A loss below this share of that after a NUDGE is the rounding of float32: there is nothing to learn."""
+
 
 class _State(NamedTuple):
     params: Any
@@ -109,9 +112,9 @@ def careful_sgd(
     start with steps SHORTER, up to `retries` times. If none helps, θ stays as it was, and the call counts as diverged.
     L/t is compared on CHECKED rows, so that a call costs the same however long the history.
 
-    Where the loss is nearly 0, as while all rewards are equal, its changes are those of rounding, which optimizers that
-    divide by the size of gradients enlarge. So a loss is not worse either if it is a thousandth of that of predicting
-    0, or no larger than after a NUDGE to every weight.
+    Where the fit is EXACT, as while all rewards are equal, nothing is done: gradients would be those of rounding, which
+    optimizers that divide by their size enlarge. For the same reason a loss near 0 is not worse if it is a thousandth
+    of that of predicting 0, or no larger than after a NUDGE to every weight.
 
     Args:
         step_size: η of the first try.
@@ -142,7 +145,8 @@ def careful_sgd(
 
         before = loss(params)
         negligible = 0.5e-3 * (share * rewards**2).sum()  # a thousandth of the loss of predicting 0
-        bound = jnp.maximum((1 + WORSE) * before + negligible.astype(before.dtype), loss(_nudged(key, params)))
+        nudged = loss(_nudged(key, params))
+        bound = jnp.maximum((1 + WORSE) * before + negligible.astype(before.dtype), nudged)
 
         def is_worse(after: jax.Array) -> jax.Array:
             return ~((after <= bound) & jnp.isfinite(after))
@@ -158,7 +162,7 @@ def careful_sgd(
             moved = walk(key, apply, params, initial, history, optimizer=inner).params
             return number + 1, moved, loss(moved)
 
-        start = jnp.int32(0), params, jnp.full_like(before, jnp.inf)
+        start = jnp.int32(0), params, jnp.where(before <= EXACT * nudged, before, jnp.inf)
         _, moved, after = lax.while_loop(go_on, attempt, start)
         failed = is_worse(after)
         kept = jax.tree.map(lambda new, old: jnp.where(failed, old, new), moved, params)
