@@ -10,7 +10,7 @@ from jax import lax
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.records import brief
 
-__all__ = ["History", "append", "empty", "observe_again", "spread_rows", "total"]
+__all__ = ["History", "append", "empty", "observe_again", "spread_rows", "total", "zero_unless"]
 
 Sum = TypeVar("Sum")
 
@@ -62,7 +62,7 @@ def total(history: History, of: Callable[[Any, jax.Array, jax.Array], Sum]) -> S
         rows = first + jnp.arange(size, dtype=jnp.int32)
         fresh = (rows >= index * size) & (rows < history.seen)
         contexts, rewards = jax.tree.map(
-            lambda leaf: _zero_unless(fresh, lax.dynamic_slice_in_dim(leaf, first, size)),
+            lambda leaf: zero_unless(fresh, lax.dynamic_slice_in_dim(leaf, first, size)),
             (history.contexts, history.rewards),
         )
         return jax.tree.map(jnp.add, so_far, of(contexts, rewards, fresh.astype(rewards.dtype)))
@@ -93,6 +93,6 @@ def observe_again(history: History, observe: Callable[[Any, Any, jax.Array], Sum
     return lax.fori_loop(jnp.int32(0), count, one, belief)
 
 
-def _zero_unless(rows: jax.Array, leaf: jax.Array) -> jax.Array:
-    """Unused rows may hold anything, even NaN, which a weight of 0 would not remove."""
+def zero_unless(rows: jax.Array, leaf: jax.Array) -> jax.Array:
+    """The leaf, 0 in all other rows: unused ones may hold anything, even NaN, which a weight of 0 would not remove."""
     return jnp.where(rows.reshape(-1, *[1] * (leaf.ndim - 1)), leaf, jnp.zeros_like(leaf))

@@ -37,7 +37,8 @@ __all__ = [
 
 Belief: TypeAlias = Any
 Context: TypeAlias = Any
-Review: TypeAlias = Callable[[Any, History], Any]
+Review: TypeAlias = Callable[..., Any]
+"""belief, history, and the unit that rewards had so far over that of the history, if another -> belief"""
 
 
 @brief

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax, random
 
-from neuralucb.history import History, spread_rows, total
+from neuralucb.history import History, spread_rows, total, zero_unless
 from neuralucb.policy import Info
 from neuralucb.runtime.precision import Number
 
@@ -39,6 +39,12 @@ NEGLIGIBLE = 0.01
 
 SHORTER = 0.1
 """The steps of another try, over those of the last."""
+
+NUDGE = 0.01
+"""A loss no larger than after a change of every weight by this share, up or down at random, is not worse."""
+
+EXACT = 1e-6
+"""A loss below this share of that after a NUDGE is the rounding of float32: there is nothing to learn."""
 
 
 class _State(NamedTuple):
@@ -109,6 +115,10 @@ def careful_sgd(
     start with steps SHORTER, up to `retries` times. If none helps, θ stays as it was, and the call counts as diverged.
     L/t is compared on CHECKED rows, so that a call costs the same however long the history.
 
+    Where the fit is EXACT, as while all rewards are equal, nothing is done: gradients would be those of rounding, which
+    optimizers that divide by their size enlarge. For the same reason a loss near 0 is not worse if it is a hundredth
+    of that of predicting 0, or no larger than after a NUDGE to every weight.
+
     Args:
         step_size: η of the first try.
         steps: J.
@@ -121,10 +131,11 @@ def careful_sgd(
 
     def train(key: jax.Array, apply: Apply, params: Any, initial: Any, history: History) -> tuple[Any, Info]:
         rows, count = spread_rows(history.seen, history.rewards.shape[0], most=CHECKED)
-        contexts, rewards = jax.tree.map(lambda leaf: leaf[rows], (history.contexts, history.rewards))
-        share = (jnp.arange(len(rows), dtype=jnp.int32) < count).astype(rewards.dtype) / _at_least_one(
-            count, rewards.dtype
+        observed = jnp.arange(len(rows), dtype=jnp.int32) < count
+        contexts, rewards = jax.tree.map(
+            lambda leaf: zero_unless(observed, leaf[rows]), (history.contexts, history.rewards)
         )
+        share = observed.astype(rewards.dtype) / _at_least_one(count, rewards.dtype)
 
         def error(tried: Any) -> jax.Array:
             return _squared_error(tried, apply, contexts, rewards, share)
@@ -137,8 +148,8 @@ def careful_sgd(
 
         before = loss(params)
         of_zero = 0.5 * (share * rewards**2).sum().astype(before.dtype)
-        # while every reward was 0 there is no scale by which to call a loss large
-        bound = jnp.where(of_zero > 0, (1 + WORSE) * before + NEGLIGIBLE * of_zero, jnp.inf)
+        nudged = loss(_nudged(key, params))
+        bound = jnp.maximum((1 + WORSE) * before + NEGLIGIBLE * of_zero, nudged)
 
         def is_worse(after: jax.Array) -> jax.Array:
             return ~((after <= bound) & jnp.isfinite(after))
@@ -148,13 +159,13 @@ def careful_sgd(
 
         def attempt(tried: tuple[jax.Array, Any, jax.Array]) -> tuple[jax.Array, Any, jax.Array]:
             number = tried[0]
-            eta = jnp.asarray(step_size, before.dtype) * jnp.asarray(SHORTER, before.dtype) ** number.astype(before.dtype)
+            eta = jnp.asarray(step_size, before.dtype) * SHORTER ** number.astype(before.dtype)
             inner = None if optimizer is None else optimizer(eta)
             walk = partial(_walk, step_size=eta, steps=steps, batch_size=batch_size, pull=pull, decay=decay)
             moved = walk(key, apply, params, initial, history, optimizer=inner).params
             return number + 1, moved, loss(moved)
 
-        start = jnp.int32(0), params, jnp.full_like(before, jnp.inf)
+        start = jnp.int32(0), params, jnp.where(before <= EXACT * nudged, before, jnp.inf)
         _, moved, after = lax.while_loop(go_on, attempt, start)
         failed = is_worse(after)
         kept = jax.tree.map(lambda new, old: jnp.where(failed, old, new), moved, params)
@@ -212,6 +223,15 @@ def _walk(
 
     start = _begin(params, () if optimizer is None else optimizer.init(params))
     return lax.fori_loop(jnp.int32(0), (count + chunk - 1) // chunk, steps_of_chunk, start)
+
+
+def _nudged(key: jax.Array, params: Any) -> Any:
+    """Every weight times 1 + NUDGE or 1 - NUDGE."""
+    leaves, structure = jax.tree.flatten(params)
+    signs = [
+        random.rademacher(one, w.shape, w.dtype) for one, w in zip(random.split(key, len(leaves)), leaves, strict=True)
+    ]
+    return jax.tree.unflatten(structure, [w * (1 + NUDGE * sign) for w, sign in zip(leaves, signs, strict=True)])
 
 
 def _squared_error(params: Any, apply: Apply, contexts: Any, rewards: jax.Array, weights: jax.Array) -> jax.Array:

@@ -70,7 +70,7 @@ def bootstrap(
         params, info = jax.vmap(one)(*keys, begin, belief.initial)
         return belief._replace(params=params), Info(info.loss.mean(), info.diverged.any())
 
-    return Policy(init, select, observe, learn, review=lambda belief, history: belief)
+    return Policy(init, select, observe, learn, review=lambda belief, history, unit=1.0: belief)
 
 
 def _sample(key: jax.Array, history: History, inclusion: Number) -> History:

@@ -27,7 +27,7 @@ class Mixture(NamedTuple):
     linear: Ridge | None
     errors: jax.Array
     """E_j = Σ_i ρ^(t-i) (prediction of member j for reward i, made before it was seen, less the reward)²"""
-    count: jax.Array
+    validated: jax.Array
     """N = Σ_i ρ^(t-i)"""
 
 
@@ -96,7 +96,7 @@ def mixture(
         missed = predict_each(belief, context).mean - reward.astype(jnp.float32)
         fading = jnp.asarray(discount, jnp.float32)
         return absorb(belief, context, reward)._replace(
-            errors=fading * belief.errors + missed**2, count=fading * belief.count + 1
+            errors=fading * belief.errors + missed**2, validated=fading * belief.validated + 1
         )
 
     def learn(key: jax.Array, belief: Mixture, history: History) -> tuple[Mixture, Info]:
@@ -104,18 +104,25 @@ def mixture(
             return network_at(pull).learn(key, network, history)
 
         networks, info = jax.vmap(one)(stacked(), belief.networks)
-        shares = weights(belief, sharpness)[: len(pulls)]
-        loss = (shares * _single(info.loss)).sum() / jnp.maximum(shares.sum(), jnp.finfo(jnp.float32).tiny)
-        return belief._replace(networks=networks), Info(loss, info.diverged.any())
+        shares = jax.nn.softmax(_log_weights(belief, sharpness)[: len(pulls)])  # beside the linear model all may be 0
+        loss = (shares.astype(info.loss.dtype) * info.loss).sum()
+        # a member that failed kept its θ, and its errors will tell
+        return belief._replace(networks=networks), Info(loss, info.diverged.all())
 
-    def review(belief: Mixture, history: History) -> Mixture:
-        """Errors stay: predictions for rewards already seen would prove nothing."""
+    def review(belief: Mixture, history: History, unit: Number = 1.0) -> Mixture:
+        """Errors stay, in the new unit: predictions for rewards already seen would prove nothing."""
 
         def one(pull: jax.Array, network: Neural) -> Neural:
             return _review(network_at(pull), network, history)
 
         straight = None if linear is None else _review(linear, belief.linear, history)
-        return belief._replace(networks=jax.vmap(one)(stacked(), belief.networks), linear=straight)
+        size = jnp.asarray(unit, jnp.float32)
+        return Mixture(
+            jax.vmap(one)(stacked(), belief.networks),
+            straight,
+            size**2 * belief.errors,
+            jnp.where(size > 0, belief.validated, 0),
+        )
 
     check = (network_at(1.0) if linear is None else linear).check
     return Estimator(init, predict, observe, learn, check, review)
@@ -123,14 +130,18 @@ def mixture(
 
 def weights(belief: Mixture, sharpness: Number) -> jax.Array:
     """[members] the share of each in the mixture: networks in order of their pulls, then the linear model."""
+    return jax.nn.softmax(_log_weights(belief, sharpness))
+
+
+def _log_weights(belief: Mixture, sharpness: Number) -> jax.Array:
     excess = belief.errors - belief.errors.min()
-    return jax.nn.softmax(-jnp.asarray(sharpness, jnp.float32) * excess / (2 * _least_error(belief)))
+    return -jnp.asarray(sharpness, jnp.float32) * excess / (2 * _least_error(belief))
 
 
 def _least_error(belief: Mixture) -> jax.Array:
     """The best member's mean squared error; 1, that of predicting the mean, before the first."""
-    error = jnp.maximum(belief.errors.min() / jnp.maximum(belief.count, 1), SMALLEST_ERROR)
-    return jnp.where(belief.count > 0, error, 1)
+    error = jnp.maximum(belief.errors.min() / jnp.maximum(belief.validated, 1), SMALLEST_ERROR)
+    return jnp.where(belief.validated > 0, error, 1)
 
 
 def _single(leaf: jax.Array) -> jax.Array:

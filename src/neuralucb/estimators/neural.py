@@ -9,6 +9,7 @@ from neuralucb.designs import Design
 from neuralucb.history import History, observe_again
 from neuralucb.networks.network import Network
 from neuralucb.policy import Context, Estimator, Info, Prediction
+from neuralucb.runtime.precision import Number
 from neuralucb.training import Train
 
 __all__ = ["STARTS", "Neural", "neural"]
@@ -56,7 +57,7 @@ def neural(
         params, info = train(key, network.apply_many, begin, belief.initial, history)  # Algorithm 1, line 12
         return belief._replace(params=params), info
 
-    def review(belief: Neural, history: History) -> Neural:
+    def review(belief: Neural, history: History, unit: Number = 1.0) -> Neural:
         start = belief._replace(z=design.init(), rounds=jnp.int32(0))
         return observe_again(history, observe, start)._replace(rounds=history.rounds)
 

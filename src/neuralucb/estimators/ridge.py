@@ -10,6 +10,7 @@ from neuralucb.estimators.features import Features
 from neuralucb.gradients import dense
 from neuralucb.history import History, observe_again
 from neuralucb.policy import Context, Estimator, Info, Prediction
+from neuralucb.runtime.precision import Number
 
 __all__ = ["Ridge", "ridge"]
 
@@ -50,7 +51,7 @@ def ridge(features: Features, design: Design) -> Estimator:
     def learn(key: jax.Array, belief: Ridge, history: History) -> tuple[Ridge, Info]:
         return belief, Info.nothing()
 
-    def review(belief: Ridge, history: History) -> Ridge:
+    def review(belief: Ridge, history: History, unit: Number = 1.0) -> Ridge:
         return observe_again(history, observe, begin(belief.params))._replace(rounds=history.rounds)
 
     return Estimator(init, predict, observe, learn, features.check, review)

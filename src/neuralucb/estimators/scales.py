@@ -1,4 +1,4 @@
-"""Units, learned from what was seen: of every input its middle and spread, of rewards their mean, deviation and bounds."""
+"""Units, learned from what was seen: of every input middle and spread, of rewards mean, deviation and bounds."""
 
 from typing import NamedTuple
 
@@ -56,13 +56,14 @@ def no_rewards() -> Rewards:
 
 
 def scale(inputs: Inputs, x: jax.Array) -> jax.Array:
-    """A vector x in deviations from its middle, times UNIT; far out logarithmic, so that no value is extreme.
+    """x, one context or many, in deviations from the middle, times UNIT; far out logarithmic: no value is extreme.
 
     An input that has not varied so far is -UNIT, 0 or UNIT, by the side on which it now is: it has no unit yet.
     """
-    away = x.astype(jnp.float32) - inputs.middle
-    varies = inputs.spread > 0
-    size = jnp.abs(away) / jnp.where(varies, inputs.spread, 1)
+    middle, spread = (jnp.broadcast_to(unit, x.shape) for unit in (inputs.middle, inputs.spread))
+    away = x.astype(jnp.float32) - middle
+    varies = spread > 0
+    size = jnp.abs(away) / jnp.where(varies, spread, 1)
     far = jnp.minimum(REACH + jnp.log1p(jnp.maximum(size - REACH, 0)), FARTHEST)
     size = jnp.where(varies, jnp.where(size > REACH, far, size), 1)
     return jnp.where(inputs.known, UNIT * jnp.sign(away) * size, 0)
@@ -108,7 +109,8 @@ def learn_rewards(rewards: jax.Array, seen: jax.Array) -> Rewards:
     count = jnp.maximum(seen, 1).astype(jnp.float32)
     mean = away.sum() / count
     deviation = jnp.sqrt(jnp.where(valid, (away - mean) ** 2, 0).sum() / count)
-    return Rewards(median + mean, jnp.where(deviation > 0, deviation, 1), median - reach, median + reach)
+    found = Rewards(median + mean, jnp.where(deviation > 0, deviation, 1), median - reach, median + reach)
+    return jax.tree.map(lambda new, none: jnp.where(seen > 0, new, none), found, no_rewards())
 
 
 def _typical(deviations: jax.Array, share: float) -> jax.Array:

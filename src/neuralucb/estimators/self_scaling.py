@@ -42,8 +42,10 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool) -> Policy:
     validation see one scale.
 
     When units change, Z is computed anew from the history at the new θ, up to `history.MOST_AGAIN` rows: sums of
-    gradients in two units would be a width in neither. Before the first lesson no unit is known, all inputs are 0, and
-    arms that differ only by their inputs tie: the choice is uniform.
+    gradients in two units would be a width in neither. Errors of validation are brought to the new unit of rewards, or
+    forgotten where the old one was far off: in it one wild reward, or rewards before the first lesson as they came,
+    would outweigh all others. Before that lesson no unit is known, all inputs are 0, and arms that differ only by their
+    inputs tie: the choice is uniform.
 
     Args:
         inner: A bare policy with `review`, for `dim` numbers, and one more with an intercept.
@@ -60,16 +62,17 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool) -> Policy:
         if isinstance(context, Slot):
             return context._replace(x=shown(inputs, context.x))
         scaled = scale(inputs, context)
-        return jnp.append(scaled, jnp.ones((), scaled.dtype)) if intercept else scaled
-
-    show_all = jax.vmap(shown, (None, 0))
+        if not intercept:
+            return scaled
+        return jnp.concatenate([scaled, jnp.ones((*scaled.shape[:-1], 1), scaled.dtype)], axis=-1)
 
     def init(key: jax.Array) -> SelfScaling:
         return SelfScaling(inner.init(key), no_inputs(dim), no_rewards(), jnp.int32(0))
 
     def select(key: jax.Array, belief: SelfScaling, contexts: Context, available: jax.Array) -> Choice:
-        choice = inner.select(key, belief.inner, show_all(belief.inputs, contexts), available)
-        mean, deviation = (part.astype(choice.mean.dtype) for part in belief.rewards[:2])
+        choice = inner.select(key, belief.inner, shown(belief.inputs, contexts), available)
+        kind = choice.mean.dtype
+        mean, deviation = belief.rewards.mean.astype(kind), belief.rewards.deviation.astype(kind)
         return choice._replace(
             mean=mean + deviation * choice.mean,
             width=deviation * choice.width,
@@ -89,7 +92,8 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool) -> Policy:
         now = in_units(inputs, rewards, history)
         trained, info = inner.learn(key, belief.inner, now)
         # rows in a loop, none of them where units stay: under `vmap` a branch would cost as much as a change
-        reviewed = review(trained, now._replace(seen=jnp.where(change, now.seen, 0)))
+        unit = jnp.where(belief.inputs.known, _unit(belief.rewards, rewards), 0)
+        reviewed = review(trained, now._replace(seen=jnp.where(change, now.seen, 0)), unit)
         settled = jnp.where(change, history.rounds, belief.settled)
         return SelfScaling(_choose(change, reviewed, trained), inputs, rewards, settled), info
 
@@ -97,8 +101,9 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool) -> Policy:
         return belief._replace(inner=review(belief.inner, in_units(belief.inputs, belief.rewards, history)))
 
     def in_units(inputs: Inputs, rewards: Rewards, history: History) -> History:
-        scaled = scale_reward(rewards, history.rewards)
-        return history._replace(contexts=show_all(inputs, history.contexts), rewards=scaled)
+        return history._replace(
+            contexts=shown(inputs, history.contexts), rewards=scale_reward(rewards, history.rewards)
+        )
 
     return Policy(init, select, observe, learn, review=review_all)
 
@@ -108,7 +113,14 @@ def _are_far(old: tuple[Inputs, Rewards], new: tuple[Inputs, Rewards]) -> jax.Ar
     (inputs, rewards), (new_inputs, new_rewards) = old, new
     of_inputs = _far(inputs.spread, new_inputs.spread, inputs.middle - new_inputs.middle).any()
     of_rewards = _far(rewards.deviation, new_rewards.deviation, rewards.mean - new_rewards.mean)
-    return (inputs.known != new_inputs.known) | of_inputs | of_rewards
+    began = (rewards.low < rewards.high) != (new_rewards.low < new_rewards.high)  # bounds at one number hide all others
+    return (inputs.known != new_inputs.known) | of_inputs | of_rewards | began
+
+
+def _unit(old: Rewards, new: Rewards) -> jax.Array:
+    """The old deviation over the new one; 0 where they are far from each other."""
+    far = _far(old.deviation, new.deviation, jnp.zeros_like(old.deviation))
+    return jnp.where(far, 0, old.deviation / new.deviation)
 
 
 def _far(spread: jax.Array, other: jax.Array, shift: jax.Array) -> jax.Array:

@@ -1,0 +1,99 @@
+"""NeuralMix's mixture: weights by hand, and the member that fits the world decides."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from neuralucb import OnlineBandit
+from neuralucb.estimators.mixture import Mixture, weights
+from tests.estimators.worlds import ARMS, DIM, play, policy, world
+
+SEEDS = range(20, 30)
+EQUAL = {"sharpness": 1e-9}
+MARGIN = 2
+"""standard errors of a paired difference"""
+
+
+def at(errors, count):
+    return Mixture(None, None, jnp.asarray(errors, jnp.float32), jnp.float32(count))
+
+
+@pytest.mark.parametrize(
+    ("errors", "count", "sharpness", "logarithms"),
+    [
+        ([8.0, 10.0, 12.0], 10.0, 1.0, [0, -2 / 1.6, -4 / 1.6]),  # σ² = 8/10
+        ([8.0, 10.0, 12.0], 10.0, 0.1, [0, -0.2 / 1.6, -0.4 / 1.6]),
+        ([0.001, 0.201, 0.401], 10.0, 1.0, [0, -10, -20]),  # σ² is at least 0.01
+        ([3.0, 3.0, 3.0], 1.0, 1.0, [0, 0, 0]),
+        ([0.0, 0.0, 0.0], 0.0, 1.0, [0, 0, 0]),  # before the first reward
+        ([1e30, 2e30, 1e30], 10.0, 1.0, [0, -5, 0]),
+        ([1.0, 1e30, 1.0], 100.0, 1.0, [0, -np.inf, 0]),
+    ],
+)
+def test_weights_by_hand(errors, count, sharpness, logarithms):
+    expected = np.exp(logarithms) / np.exp(logarithms).sum()
+    assert_allclose(weights(at(errors, count), sharpness), expected, rtol=1e-4, atol=1e-7)
+
+
+@cache
+def regrets(kind, name="neural-mix", *, since=0, noise=0.02, **settings):
+    """[seeds] regret from round `since` on."""
+    totals = []
+    for seed in SEEDS:
+        here = world(kind, seed, noise=noise)
+        played = play(policy(name, **settings), here.contexts, here.rewards(), here.expected, seed=seed)
+        totals.append(played.regret[since:].sum())
+    return np.array(totals)
+
+
+def is_below(one, other):
+    gap = other - one
+    return gap.mean() > MARGIN * gap.std(ddof=1) / np.sqrt(len(gap))
+
+
+def shares_in(kind):
+    here = world(kind, SEEDS[0], noise=0.02)
+    belief = play(policy(), here.contexts, here.rewards(), here.expected).bandit.state.belief
+    with jax.enable_x64(True):
+        return np.asarray(weights(belief.inner, 0.1))
+
+
+def test_in_a_linear_world_the_linear_model_decides_and_regret_is_lin_ucbs():
+    assert shares_in("linear")[-1] > 0.9
+    ours, linear, chance = (regrets("linear", name, since=30) for name in ("neural-mix", "lin-ucb", "uniform"))
+    assert (ours - linear).mean() < 0.005 * chance.mean()  # after the first lesson; before it nothing is known
+    assert (chance - linear).mean() > 0.5 * chance.mean(), "which chance is not"
+
+
+def test_in_a_bent_world_a_network_decides():
+    shares = shares_in("bent")
+    assert shares[:2].sum() > 0.9  # the two with weaker pulls
+    ours = regrets("bent")
+    assert is_below(ours, regrets("bent", "lin-ucb"))
+    assert is_below(ours, regrets("bent", **EQUAL)), "to weigh by errors helps"
+
+
+def test_where_contexts_say_nothing_no_weights_help_and_nothing_is_worse_than_chance():
+    ours = regrets("blind")
+    assert not is_below(ours, regrets("blind", **EQUAL))
+    assert not is_below(regrets("blind", "uniform"), ours)
+    assert is_below(regrets("linear"), regrets("linear", "uniform")), "where they say something the test finds it"
+
+
+def test_beyond_256_inputs_there_is_no_linear_model():
+    for dim, members in ((300, 3), (DIM, 4)):
+        bandit = OnlineBandit(policy(dim=dim), schedule="20")
+        generator = np.random.default_rng(1)
+        for _ in range(40):
+            contexts = generator.normal(size=(ARMS, dim)).astype(np.float32)
+            decision = bandit.select(contexts)
+            bandit.observe(decision.id, float(contexts[decision.position, 0]))
+        inner = bandit.state.belief.inner
+        assert (inner.linear is None) == (members == 3)
+        assert len(inner.errors) == members
+        assert (bandit.health().learned, bandit.health().diverged) == (2, 0)
+        assert np.isfinite(decision.score).all()
