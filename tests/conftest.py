@@ -1,5 +1,6 @@
 """Strict JAX for all tests: no silent promotion of types or ranks. Compiled programs are kept between runs."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -15,6 +16,13 @@ from neuralucb.cli import app
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+def pytest_collection_finish():
+    """Look for garbage seldom: tracing makes many objects, and by default each thousand of them are looked through."""
+    gc.collect()
+    gc.freeze()  # modules and collected tests stay to the end
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture
