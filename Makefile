@@ -5,6 +5,8 @@ BIN := .venv/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL = install() { $(PIP) uv && $(BIN)/uv pip install --quiet --python $(BIN)/python "$$@" || $(PIP) --no-compile "$$@"; }; install
 export JAX_PLATFORMS ?= cpu
+# without bytecode every process that a test starts would compile all modules again
+unexport PYTHONDONTWRITEBYTECODE
 SHELL := /bin/bash
 
 .PHONY: demo test test-slow check format clean
