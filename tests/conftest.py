@@ -1,5 +1,6 @@
 """Strict JAX for all tests: no silent promotion of types or ranks. Compiled programs are kept between runs."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 # before JAX is imported, and in the environment, so that child processes keep their programs there too
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".cache" / "compiled")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES"] = "none"  # a GPU's; their path would be part of every key
 
 import jax
 import pytest
@@ -15,6 +17,13 @@ from neuralucb.cli import app
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+def pytest_collection_finish():
+    """Look for garbage seldom: tracing makes many objects, and by default each thousand of them are looked through."""
+    gc.collect()
+    gc.freeze()  # modules and collected tests stay to the end
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ def test_thompsons_propensities_are_as_close_as_they_say(widths, error):
         for arm in range(4)
     ]
     believed = prediction(means)._replace(width=jnp.asarray(widths, jnp.float32))
-    ours = thompson(constant(1.0))(jax.random.key(0), believed, ALL).propensity
+    ours = jax.jit(thompson(constant(1.0)))(jax.random.key(0), believed, ALL).propensity
     assert np.abs(np.asarray(ours) - exact).max() <= error
 
 
@@ -174,9 +174,10 @@ def test_thompsons_propensities_do_not_depend_on_the_scale_or_place_of_means(mea
     with jax.enable_x64(dtype is np.float64):
         believed = Prediction(jnp.asarray(means), jnp.asarray(widths), jnp.int32(1), jnp.asarray(0, dtype))
         able = jnp.ones(len(means), dtype=bool)
-        ours = thompson(constant(1.0))(jax.random.key(0), believed, able).propensity
+        choose = jax.jit(thompson(constant(1.0)))
+        ours = choose(jax.random.key(0), believed, able).propensity
         keys = jax.random.split(jax.random.key(1), DRAWS)
-        arms = jax.vmap(lambda key: thompson(constant(1.0))(key, believed, able).arm)(keys)
+        arms = jax.jit(jax.vmap(lambda key: choose(key, believed, able).arm))(keys)
     error = 5 * np.sqrt(expected * (1 - expected) / len(samples)) + (1e-5 if np.ptp(widths) < 4.5e-3 else 0.0125)
     assert (np.abs(np.asarray(ours, np.float64) - expected) <= error).all()
     shares = np.bincount(arms, minlength=len(means)) / DRAWS
@@ -186,7 +187,7 @@ def test_thompsons_propensities_do_not_depend_on_the_scale_or_place_of_means(mea
 def test_thompson_without_width_is_greedy_with_ties():
     believed = prediction([0.3, 0.9, 0.9, 0.1])._replace(width=jnp.zeros(4, jnp.float32))
     np.testing.assert_allclose(
-        thompson(constant(1.0))(jax.random.key(0), believed, ALL).propensity, [0, 0.5, 0.5, 0], atol=1e-6
+        jax.jit(thompson(constant(1.0)))(jax.random.key(0), believed, ALL).propensity, [0, 0.5, 0.5, 0], atol=1e-6
     )
 
 

@@ -38,7 +38,7 @@ BATCHES = {
 @pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
 def test_products_and_gradients_are_those_of_the_rows_one_by_one(way, batch):
     layer, arm, x = layer_and_rows(batch)
-    assert_allclose(way(layer, arm, x), one_by_one(layer, arm, x), rtol=1e-5, atol=1e-5)
+    assert_allclose(jax.jit(way)(layer, arm, x), one_by_one(layer, arm, x), rtol=1e-5, atol=1e-5)
 
     def loss(product, layer, x):
         return (product(layer, arm, x) ** 2 * jnp.arange(1, WIDTH + 1, dtype=jnp.float32)[None]).sum()
@@ -46,7 +46,8 @@ def test_products_and_gradients_are_those_of_the_rows_one_by_one(way, batch):
     def plain(layer, arm, x):
         return jnp.einsum("bmd,bd->bm", layer[arm], x)
 
-    for ours, theirs in zip(*(jax.grad(loss, (1, 2))(f, layer, x) for f in (way, plain)), strict=True):
+    gradient = jax.jit(jax.grad(loss, (1, 2)), static_argnums=0)
+    for ours, theirs in zip(*(gradient(f, layer, x) for f in (way, plain)), strict=True):
         assert_allclose(ours, theirs, rtol=1e-4, atol=1e-3)
 
 
@@ -54,21 +55,22 @@ def test_tiles_work_side_by_side():
     batches = [layer_and_rows(np.random.default_rng(seed).integers(0, ARMS, 60), seed) for seed in range(3)]
     layers, arms, rows = (jnp.stack(part) for part in zip(*batches, strict=True))
     gradient = jax.grad(lambda layer, arm, x: (tiled(layer, arm, x) ** 2).sum())
-    together = jax.vmap(gradient)(layers, arms, rows)
+    together, alone = jax.jit(jax.vmap(gradient))(layers, arms, rows), jax.jit(gradient)
     for index, batch in enumerate(batches):
-        assert_allclose(together[index], gradient(*batch), rtol=1e-5, atol=1e-5)
+        assert_allclose(together[index], alone(*batch), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("arms", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [1, 1, 1, 1, 1], [2], [0, 4, 2, 1, 0, 3]])
 def test_a_choice_among_any_arms_in_any_order(arms):
     layer, arm, x = layer_and_rows(arms)
-    assert_allclose(jax.vmap(block_product, (None, 0, 0))(layer, arm, x), one_by_one(layer, arm, x), rtol=1e-5)
-    shared = jax.vmap(block_product, (None, 0, None))(layer, arm, x[0])
+    by_rows = jax.jit(jax.vmap(block_product, (None, 0, 0)))
+    assert_allclose(by_rows(layer, arm, x), one_by_one(layer, arm, x), rtol=1e-5)
+    shared = jax.jit(jax.vmap(block_product, (None, 0, None)))(layer, arm, x[0])
     assert_allclose(shared, one_by_one(layer, arm, jnp.broadcast_to(x[0], x.shape)), rtol=1e-5)
     lanes = jnp.stack([layer, 2 * layer])
-    nested = jax.vmap(jax.vmap(block_product, (None, 0, 0)), (0, None, None))(lanes, arm, x)
+    nested = jax.jit(jax.vmap(by_rows, (0, None, None)))(lanes, arm, x)
     assert_allclose(nested[1], 2 * one_by_one(layer, arm, x), rtol=1e-5)
-    each = jax.vmap(block_product)(jnp.broadcast_to(layer, (len(arms), *layer.shape)), arm, x)
+    each = jax.jit(jax.vmap(block_product))(jnp.broadcast_to(layer, (len(arms), *layer.shape)), arm, x)
     assert_allclose(each, one_by_one(layer, arm, x), rtol=1e-5)
-    rows = jax.vmap(block_product, (None, None, 0))(layer, arm[0], x)
+    rows = jax.jit(jax.vmap(block_product, (None, None, 0)))(layer, arm[0], x)
     assert_allclose(rows, x @ layer[arm[0]].T, rtol=1e-5)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pyarrow as pa
-from pyarrow import dataset, parquet
+from pyarrow import parquet
 
 from neuralucb import __version__
 from neuralucb.problems.datasets import data_folder
@@ -195,6 +195,8 @@ class Store:
 
     def read(self, columns: Iterable[str], **equal: str) -> pa.Table:
         """Columns of all runs, or of the runs whose columns equal the given values."""
+        from pyarrow import dataset  # imports pandas too, which a worker process never needs
+
         condition = None
         for name, value in equal.items():
             clause = dataset.field(name) == value
