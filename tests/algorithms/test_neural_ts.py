@@ -41,7 +41,10 @@ def test_neural_ts_samples_around_neural_ucbs_means_as_wide_as_its_interval(desi
 
 
 def test_neural_square_cb_weights_the_gaps_of_neural_epsilon_greedys_means():
-    ours, greedy = choice_of("neural-square-cb", learning_rate=10.0), choice_of("neural-epsilon-greedy")
+    ours, greedy = (
+        choice_of(name, units="given", **more)
+        for name, more in (("neural-square-cb", {"learning_rate": 10.0}), ("neural-epsilon-greedy", {}))
+    )
     assert_allclose(ours.mean, greedy.mean)
     mean = np.asarray(greedy.mean, np.float64)
     expected = 1 / (ARMS + 10 * (mean.max() - mean))
