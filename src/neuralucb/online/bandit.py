@@ -4,14 +4,15 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from neuralucb.online.arms import ArmId, arm_id
-from neuralucb.online.compiled import Choices, Programs, power_of_two
+from neuralucb.online.choices import choose, decision_event
+from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import shape_of_policy
 from neuralucb.online.health import Health, examine
 from neuralucb.online.inputs import (
@@ -29,7 +30,7 @@ from neuralucb.online.journal import Sync
 from neuralucb.online.keeper import Identity, Keeper, Saved, readable, restore_saved, save
 from neuralucb.online.ledger import Decision, Explanation
 from neuralucb.online.lessons import Background, Lesson, log_failure, train
-from neuralucb.online.state import Basis, Event, State
+from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.schedules import is_due, read_schedule
@@ -127,16 +128,11 @@ class OnlineBandit:
             The decision, recorded. Pass its `id` to `observe` when the reward is known.
 
         Raises:
-            InputError: An argument cannot be used; nothing has changed.
+            InputError: An argument cannot be used, or the contexts are so large that what the policy believes of an
+                available arm is not finite; nothing has changed.
             StorageError: The journal accepts no more writes.
         """
-        request = read_request(self.state.arms, contexts, arms, available, 1)
-        if self.settings["count_pending"]:
-            return self._decide_sequentially(request.as_batch(), power_of_two(len(request.available)))[0]
-        with self._lock:
-            basis = self.state.basis(1)
-        choices = self.state.programs.choose(basis.first, basis.belief, request.contexts, request.available)
-        return self._record(basis, request.ids, choices)[0]
+        return self._decide(read_request(self.state.arms, contexts, arms, available, 1))[0]
 
     def select_many(
         self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None
@@ -151,15 +147,7 @@ class OnlineBandit:
         Returns:
             B decisions, in order.
         """
-        request = read_request(self.state.arms, contexts, arms, available, 2)
-        if self.settings["count_pending"]:
-            return self._decide_sequentially(request, request.capacity)
-        with self._lock:
-            basis = self.state.basis(len(request.available))
-        choices = self.state.programs.choose_many(
-            basis.first, basis.belief, request.contexts, request.available, capacity=request.capacity
-        )
-        return self._record(basis, request.ids, choices)
+        return self._decide(read_request(self.state.arms, contexts, arms, available, 2))
 
     def observe(self, decision_id: str, reward: float) -> None:
         """Record the reward of a decision, however late.
@@ -386,26 +374,22 @@ class OnlineBandit:
     def _identity(self) -> Identity:
         return Identity(self.name, self.settings, self.policy)
 
-    def _decide_sequentially(self, request: Request, capacity: int) -> list[Decision]:
-        """Decisions that take all pending ones, and each other, into account: no other may be made in between."""
-        with self._lock:
-            basis, belief = self.state.basis(len(request.available)), self.state.belief_with_pending()
-            choices = self.state.programs.choose_sequentially(
-                basis.first, belief, request.contexts, request.available, capacity=capacity
-            )
-            return self._record(basis, request.ids, choices)
-
-    def _record(self, basis: Basis, ids: tuple[ArmId, ...] | None, choices: Choices) -> list[Decision]:
-        """Write choices to the journal and the ledger; only then are they decisions."""
-        if self.state.normalize:
-            basis.moments.denormalize(choices.rows)
-        fields = {"first": basis.first, "version": basis.version, "time": time.time(), "arms": ids}
-        arrays = {"rows": choices.rows, **self.state.context_arrays(choices.contexts)}
-        for array in arrays.values():
-            array.flags.writeable = False  # decisions show views of the ledger's arrays
-        with self._lock:
-            self._commit(Event("decide", fields, arrays))
-            batch = self.state.ledger.pending[basis.first]
+    def _decide(self, request: Request) -> list[Decision]:
+        """Choose, then write the choices to the journal and the ledger; only then are they decisions."""
+        sequential = self.settings["count_pending"]
+        with self._lock if sequential else nullcontext():  # sequential: no other may be made in between
+            with self._lock:
+                basis = self.state.basis(request.count)
+            try:
+                choices = choose(self.state, basis, request, sequential=sequential)
+            except InputError:
+                with self._lock:
+                    self.state.ledger.release(basis.first, request.count)
+                raise
+            event = decision_event(self.state, basis, request.ids, choices)
+            with self._lock:
+                self._commit(event)
+                batch = self.state.ledger.pending[basis.first]
         return batch.decisions(self.name)
 
     def _commit(self, event: Event) -> None:

@@ -182,7 +182,8 @@ def _compile(bare: Policy, floor_share: float) -> _Compiled:
             choice, row = choose(key, number, belief, contexts, available)
             context = jax.tree.map(lambda leaf: leaf[choice.arm], contexts)
             after = policy.observe(belief, context, choice.mean[choice.arm].astype(jnp.float32))
-            return jax.tree.map(lambda new, old: jnp.where(real, new, old), after, belief), row
+            use = real & _is_finite(after)  # one harmful request must not spoil those after it
+            return jax.tree.map(lambda new, old: jnp.where(use, new, old), after, belief), row
 
         return lax.scan(one, belief, (numbers, contexts, available, real))
 

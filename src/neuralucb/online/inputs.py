@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralucb.online.arms import ArmId, Arms, arm_id
 from neuralucb.online.compiled import power_of_two
-from neuralucb.online.context_shape import array_shape
+from neuralucb.online.context_shape import array_shape, numbers_in
 from neuralucb.online.journal import SYNCS
 from neuralucb.policy import Policy, Slot
 from neuralucb.runtime.errors import InputError
@@ -46,6 +46,11 @@ class Request(NamedTuple):
         """A request for one decision as one for a batch of it."""
         contexts = jax.tree.map(lambda leaf: leaf[None], self.contexts)
         return self._replace(contexts=contexts, available=self.available[None])
+
+    @property
+    def count(self) -> int:
+        """How many decisions to make."""
+        return 1 if self.available.ndim == 1 else len(self.available)
 
     @property
     def capacity(self) -> int:
@@ -115,10 +120,7 @@ def read_ids(decision_ids: Any) -> Sequence[str]:
 def read_rewards(rewards: Any, count: int | None = None) -> np.ndarray:
     """Finite numbers, `count` of them if that is given."""
     try:
-        array = np.asarray(rewards)
-        if array.dtype.kind not in "fiubO":  # NumPy would read "1" as a number, and 1 + 2j as 1
-            raise TypeError
-        values = np.asarray(array, np.float64)
+        values = np.asarray(numbers_in(rewards), np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"rewards must be numbers, got {rewards!r:.80}.") from None
     if count is None and values.ndim == 1:
