@@ -8,7 +8,7 @@ import pytest
 
 from neuralucb import InputError, OnlineBandit
 from neuralucb.policy import Slot
-from tests.online.helpers import ARMS, DIM, bandit, contexts, fingerprint, linear, make
+from tests.online.helpers import ARMS, DIM, PLAIN, bandit, contexts, fingerprint, linear, make
 
 
 @pytest.mark.parametrize("reward", [float("nan"), float("inf"), 1e300, 10**400, "many", "1", 1j, None])
@@ -206,7 +206,7 @@ LARGE = np.full((ARMS, DIM), 1e30, np.float32)
 
 def unscaled(**settings):
     """A bandit whose policy takes contexts as they are given."""
-    return OnlineBandit(make(units="given", retries=0, optimizer="plain"), schedule="10", **settings)
+    return OnlineBandit(make(**PLAIN), schedule="10", **settings)
 
 
 @pytest.mark.parametrize("counted", [False, True])

@@ -367,7 +367,10 @@ class OnlineBandit:
         zeros = state.shape.zeros(decisions, count)
         state.programs.warm_up(state.belief, zeros, sequential=self.settings["count_pending"])
         contexts, rewards = state.observations.in_window()
-        state.programs.learn(0, state.belief, state.observations.history(contexts, state.normalized(rewards)))
+        history = state.observations.history(contexts, state.normalized(rewards))
+        state.programs.learn(0, state.belief, history)
+        if self.settings["window"] is not None and state.programs.reviews:
+            state.programs.review(state.belief, history)
         return state.programs.compilations
 
     @property

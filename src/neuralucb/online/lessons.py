@@ -64,11 +64,14 @@ class Background:
 def train(state: State, training: TrainingInput, number: int) -> tuple[Lesson, dict[str, np.ndarray]]:
     """The lesson of this number, and the arrays of the belief that it changed.
 
-    With a window, what observing accumulates, Z above all, is computed again from the observations in the window.
+    With a window, what observing accumulates, Z above all, is computed again from the observations in the window: by
+    the policy's `review` if it has one, which keeps what observing again cannot tell, such as errors of predictions.
     """
     history = state.observations.history(training.contexts, training.rewards)
     after, info, finite = state.programs.learn(number, training.belief, history)
-    if finite and state.observations.window is not None:
+    if finite and state.observations.window is not None and state.programs.reviews:
+        after, finite = state.programs.review(after, history)
+    elif finite and state.observations.window is not None:
         after, refused = state.programs.absorb(_unobserved(state, after), training.contexts, training.rewards)
         finite = not refused
     promoted = finite and not bool(info.diverged)
