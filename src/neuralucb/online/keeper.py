@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralucb import __version__
-from neuralucb.algorithms import build
+from neuralucb.algorithms import rebuild
 from neuralucb.online import snapshots
 from neuralucb.online.codec import pack, unpack
 from neuralucb.online.journal import Journal, Sync, holds_records, read_segment, segments
@@ -56,8 +56,7 @@ class Saved(NamedTuple):
         if policy is None:
             if origin is None:
                 raise InputError("policy must be given: the one that was saved was not made by build.")
-            task = {name: origin[name] for name in ("dim", "rounds", "shared_by")}
-            policy = build(origin["algorithm"], **task, **origin["settings"])
+            policy = rebuild(Origin(**{**origin, "settings": tuple(origin["settings"].items())}))
         if example is None and policy.origin is None and len(leaves) == 1:
             example = np.zeros(*leaves[0])
         return cls(snapshot, policy, settings, folder if snapshot.fields["segment"] else None, example)
@@ -270,9 +269,24 @@ def _check_same(state: State, identity: Identity, snapshot: Snapshot, folder: Pa
     )
     for name, (value, expected) in compared.items():
         if value != expected:
+            value, expected = _only_differing(value, expected)
             raise InputError(
-                f"{folder} was made with {name} {expected!r}, but this bandit has {value!r}; choose another folder."
+                f"{folder} was made with {name} {expected!r}, but this bandit has {value!r}; choose another folder, or "
+                "OnlineBandit.load(folder), which continues it as it was made."
             )
+
+
+def _only_differing(value: Any, expected: Any) -> tuple[Any, Any]:
+    """Of two policies' origins what differs: they have dozens of settings. Other values as they are."""
+    if not isinstance(value, dict) or not isinstance(expected, dict):
+        return value, expected
+    flat = [
+        {**{key: each for key, each in one.items() if key != "settings"}, **one["settings"]}
+        for one in (value, expected)
+    ]
+    names = [key for key in dict.fromkeys((*flat[0], *flat[1])) if flat[0].get(key) != flat[1].get(key)]
+    shown = [{key: one[key] for key in names if key in one} for one in flat]
+    return shown[0], shown[1]
 
 
 def _plain(origin: Origin | None) -> dict[str, Any] | None:
