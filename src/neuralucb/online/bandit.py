@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from neuralucb.online.arms import ArmId, arm_id
-from neuralucb.online.choices import choose, decision_event
+from neuralucb.online.choices import choose, decision_event, warm_up
 from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import shape_of_policy
 from neuralucb.online.health import Health, examine
@@ -29,11 +29,12 @@ from neuralucb.online.inputs import (
 from neuralucb.online.journal import Sync
 from neuralucb.online.keeper import Identity, Keeper, Saved, readable, restore_saved, save
 from neuralucb.online.ledger import Decision, Explanation
-from neuralucb.online.lessons import Background, Lesson, log_failure, train
+from neuralucb.online.lesson_record import refusal_words
+from neuralucb.online.lessons import Background, Lesson, log_failure, train, warn
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError, StorageError
-from neuralucb.schedules import is_due, read_schedule
+from neuralucb.schedules import next_due, read_schedule
 from neuralucb.settings import check_integer
 
 __all__ = ["OnlineBandit"]
@@ -93,8 +94,6 @@ class OnlineBandit:
         self.name: str = secrets.token_hex(8)
         """with which the ids of its decisions begin"""
         self.policy = policy
-        self.failure: str | None = None
-        """why the last lesson or snapshot that was due failed, if it did"""
         self.state: State = State(
             Programs(policy, self.settings["seed"], self.settings["floor"]),
             shape_of_policy(policy, example),
@@ -108,6 +107,8 @@ class OnlineBandit:
         """held while the state is read or changed"""
         self._learning = threading.RLock()
         """held during a lesson or a snapshot, of which there is one at a time"""
+        self._problem: str | None = None
+        """why the last lesson or snapshot that was due could not be made, if so"""
         self._keeper: Keeper | None = None
         if journal is not None:
             self._keeper = Keeper(Path(journal), sync, self.state, self._identity)
@@ -227,7 +228,8 @@ class OnlineBandit:
         """Train now, on what has been observed so far; other threads may select and observe during it.
 
         Returns:
-            The lesson. If it is not `promoted`, the last good belief stays in use.
+            The lesson. If it is not `promoted`, the last good belief stays in use; its `failure`, a warning on the
+            logger `neuralucb` and `health()` say why.
         """
         with self._learning:
             with self._lock:
@@ -237,12 +239,15 @@ class OnlineBandit:
                 number = self.state.counts["learned"] + self.state.counts["diverged"]
             try:
                 lesson, arrays = train(self.state, training, number)
+                ended = {"promoted": lesson.promoted, "loss": lesson.loss, "failure": lesson.failure}
                 with self._lock:
-                    self._commit(Event("learn", {"promoted": lesson.promoted, "loss": lesson.loss}, arrays))
+                    self._commit(Event("learn", ended, arrays))
             except BaseException:
                 with self._lock, suppress(StorageError):
                     self._commit(Event("abandon", {}, {}))
                 raise
+            if not lesson.promoted:
+                warn(self.state.lessons.lesson_failure())
             return lesson
 
     def add_arm(self, arm: ArmId, features: Any = None) -> None:
@@ -344,7 +349,7 @@ class OnlineBandit:
     def health(self) -> Health:
         """Counters, memory, and whether the belief is sound; print it."""
         with self._lock:
-            return examine(self.state, self._keeper, self.failure)
+            return examine(self.state, self._keeper, self._problem, self._next_lesson())
 
     @property
     def names(self) -> dict[str, list[str]] | None:
@@ -361,17 +366,10 @@ class OnlineBandit:
         Returns:
             How many programs have been compiled so far.
         """
-        state = self.state
-        count = check_integer("arms", arms or state.arms.capacity or max(1, len(state.arms.slots)), 1)
+        known = self.state.arms
+        count = check_integer("arms", arms or known.capacity or max(1, len(known.slots)), 1)
         decisions = check_integer("decisions", decisions, 1)
-        zeros = state.shape.zeros(decisions, count)
-        state.programs.warm_up(state.belief, zeros, sequential=self.settings["count_pending"])
-        contexts, rewards = state.observations.in_window()
-        history = state.observations.history(contexts, state.normalized(rewards))
-        state.programs.learn(0, state.belief, history)
-        if self.settings["window"] is not None and state.programs.reviews:
-            state.programs.review(state.belief, history)
-        return state.programs.compilations
+        return warm_up(self.state, decisions, count, sequential=self.settings["count_pending"])
 
     @property
     def _identity(self) -> Identity:
@@ -382,12 +380,12 @@ class OnlineBandit:
         sequential = self.settings["count_pending"]
         with self._lock if sequential else nullcontext():  # sequential: no other may be made in between
             with self._lock:
-                basis = self.state.basis(request.count)
+                basis = self.state.basis(request.decisions)
             try:
                 choices = choose(self.state, basis, request, sequential=sequential)
             except InputError:
                 with self._lock:
-                    self.state.ledger.release(basis.first, request.count)
+                    self.state.ledger.release(basis.first, request.decisions)
                 raise
             event = decision_event(self.state, basis, request.ids, choices)
             with self._lock:
@@ -399,6 +397,7 @@ class OnlineBandit:
         """Write an event to the journal, then apply it."""
         if self._keeper is not None:
             self._keeper.append(event)
+        refused, at_last_lesson = self.state.counts["refused"], self.state.lessons.refused
         try:
             self.state.apply(event)
             self.state.absorb_buffer()
@@ -406,6 +405,8 @@ class OnlineBandit:
             if self._keeper is not None:
                 self._keeper.fail(problem)
             raise
+        if self.state.counts["refused"] > refused == at_last_lesson:  # the first since a lesson; health() counts all
+            warn(refusal_words(self.state.counts["refused"] - refused))
 
     def _after_observing(self) -> None:
         if self._lesson_is_due() or (self._keeper is not None and self._keeper.is_due()):
@@ -414,10 +415,14 @@ class OnlineBandit:
             else:
                 self._do_what_is_due()
 
+    def _next_lesson(self) -> int | None:
+        """At which observation the next lesson is due, if one is."""
+        manual = self.settings["learning"] == "manual"
+        return None if manual else next_due(self._schedule, since=self.state.learned_at)
+
     def _lesson_is_due(self) -> bool:
-        if self.settings["learning"] == "manual":
-            return False
-        return is_due(self._schedule, since=self.state.learned_at, now=self.state.observations.total)
+        due = self._next_lesson()
+        return due is not None and due <= self.state.observations.total
 
     def _do_what_is_due(self) -> None:
         """A lesson, a snapshot, or both. If one fails, observations are safe all the same, and health() says why."""
@@ -427,9 +432,9 @@ class OnlineBandit:
                     self.learn()
                 if self._keeper is not None and self._keeper.is_due():
                     self._keeper.snapshot(self._lock)
-                self.failure = None
+                self._problem = None
             except Exception as problem:
-                self.failure = log_failure(problem)
+                self._problem = log_failure(problem)
 
     def _require_keeper(self) -> Keeper:
         if self._keeper is None:

@@ -13,7 +13,7 @@ from neuralucb.online.ledger import column
 from neuralucb.online.state import Basis, Event, State
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["choose", "decision_event"]
+__all__ = ["choose", "decision_event", "warm_up"]
 
 SHOWN = ("mean", "width", "score")
 """What a decision says of every arm, and must be able to say in numbers."""
@@ -51,6 +51,18 @@ def decision_event(state: State, basis: Basis, ids: tuple[ArmId, ...] | None, ch
     for array in arrays.values():
         array.flags.writeable = False  # decisions show views of the ledger's arrays
     return Event("decide", fields, arrays)
+
+
+def warm_up(state: State, decisions: int, arms: int, *, sequential: bool) -> int:
+    """Compile what so many decisions at once over so many arms, and a lesson, need; how many programs there are now."""
+    programs, observations = state.programs, state.observations
+    programs.warm_up(state.belief, state.shape.zeros(decisions, arms), sequential=sequential)
+    contexts, rewards = observations.in_window()
+    history = observations.history(contexts, state.normalized(rewards))
+    programs.learn(0, state.belief, history)
+    if observations.window is not None and programs.reviews:
+        programs.review(state.belief, history)
+    return programs.compilations
 
 
 def _check_finite(rows: np.ndarray, request: Request) -> None:

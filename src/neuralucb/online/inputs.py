@@ -48,7 +48,7 @@ class Request(NamedTuple):
         return self._replace(contexts=contexts, available=self.available[None])
 
     @property
-    def count(self) -> int:
+    def decisions(self) -> int:
         """How many decisions to make."""
         return 1 if self.available.ndim == 1 else len(self.available)
 

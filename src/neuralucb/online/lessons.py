@@ -12,7 +12,7 @@ from neuralucb.online.compiled import ROWS
 from neuralucb.online.state import State, TrainingInput
 from neuralucb.policy import Belief
 
-__all__ = ["Background", "Lesson", "log_failure", "train"]
+__all__ = ["Background", "Lesson", "log_failure", "train", "warn"]
 
 
 class Lesson(NamedTuple):
@@ -30,6 +30,8 @@ class Lesson(NamedTuple):
     loss: float
     observations: int
     """how many it was trained on"""
+    failure: str | None = None
+    """why it was not promoted"""
 
 
 class Background:
@@ -74,14 +76,22 @@ def train(state: State, training: TrainingInput, number: int) -> tuple[Lesson, d
     elif finite and state.observations.window is not None:
         after, refused = state.programs.absorb(_unobserved(state, after), training.contexts, training.rewards)
         finite = not refused
-    promoted = finite and not bool(info.diverged)
-    lesson = Lesson(promoted, float(info.loss), len(training.rewards))
-    return lesson, changed_leaves(training.belief, after) if promoted else {}
+    failure = None
+    if info.diverged:
+        failure = "training diverged, or made the fit worse"
+    elif not finite:
+        failure = "the belief after training was not finite"
+    lesson = Lesson(failure is None, float(info.loss), len(training.rewards), failure)
+    return lesson, changed_leaves(training.belief, after) if lesson.promoted else {}
 
 
 def log_failure(problem: Exception) -> str:
     """Log why a lesson or snapshot failed, and return it for `health()`: the reward that made it due was recorded."""
-    words = f"a lesson or a snapshot that was due failed: {type(problem).__name__}: {problem}"
+    return warn(f"a lesson or a snapshot that was due failed: {type(problem).__name__}: {problem}")
+
+
+def warn(words: str) -> str:
+    """Log what is wrong, and return it."""
     logging.getLogger("neuralucb").warning(words)
     return words
 
