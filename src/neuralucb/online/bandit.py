@@ -17,6 +17,7 @@ from neuralucb.online.context_shape import shape_of_policy
 from neuralucb.online.health import Health, examine
 from neuralucb.online.inputs import (
     Request,
+    RewardBounds,
     check_policy,
     feature_names,
     is_number,
@@ -27,10 +28,10 @@ from neuralucb.online.inputs import (
     read_settings,
 )
 from neuralucb.online.journal import Sync
-from neuralucb.online.keeper import Identity, Keeper, Saved, readable, restore_saved, save
+from neuralucb.online.keeper import Identity, Keeper, Saved, commit, readable, restore_saved, save
 from neuralucb.online.ledger import Decision, Explanation
-from neuralucb.online.lesson_record import refusal_words
-from neuralucb.online.lessons import Background, Lesson, log_failure, train, warn
+from neuralucb.online.lesson_record import warn
+from neuralucb.online.lessons import Background, Lesson, log_failure, train
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError, StorageError
@@ -51,6 +52,8 @@ class OnlineBandit:
             `"manual"`: only `learn()` does.
         window: Learn from the last so many observations only, and forget older ones, for a world that drifts.
         normalize: Show the policy rewards minus their mean, over their standard deviation; decisions are denormalized.
+        reward_range: The lowest and the highest reward there can be; those outside are treated as `outside` says.
+        outside: `"refuse"`: they raise InputError; `"clip"`: they are moved to the bound, and counted in `health()`.
         count_pending: Treat pending decisions as if they had brought their expected reward, so that a batch explores.
         floor: The probability of choosing uniformly among the available arms. Without it the choices of UCB are
             deterministic, and their log says little about other policies.
@@ -79,6 +82,8 @@ class OnlineBandit:
         learning: Literal["inline", "background", "manual"] = "inline",
         window: int | None = None,
         normalize: bool = False,
+        reward_range: tuple[float, float] | None = None,
+        outside: Literal["refuse", "clip"] = "refuse",
         count_pending: bool = False,
         floor: float = 0.0,
         journal: str | Path | None = None,
@@ -89,7 +94,8 @@ class OnlineBandit:
         check_policy(policy, journal)
         self.settings: dict[str, Any] = read_settings(
             seed=seed, schedule=schedule, learning=learning, window=window, normalize=normalize,
-            count_pending=count_pending, floor=floor, snapshot_every=snapshot_every, sync=sync,
+            reward_range=reward_range, outside=outside, count_pending=count_pending, floor=floor,
+            snapshot_every=snapshot_every, sync=sync,
         )  # fmt: skip
         self.name: str = secrets.token_hex(8)
         """with which the ids of its decisions begin"""
@@ -103,6 +109,7 @@ class OnlineBandit:
         )
         """everything it knows, to look at; only the methods of the bandit change it"""
         self._schedule = read_schedule(schedule)
+        self._bounds = RewardBounds.read(self.settings)
         self._lock = threading.RLock()
         """held while the state is read or changed"""
         self._learning = threading.RLock()
@@ -158,7 +165,8 @@ class OnlineBandit:
             reward: A finite number.
 
         Raises:
-            InputError: The decision is unknown, has expired or already has its reward, or the reward is not finite.
+            InputError: The decision is unknown, has expired or already has its reward, or the reward is not finite or
+                outside `reward_range`.
             StorageError: The journal accepts no more writes.
         """
         self.observe_many([decision_id], [reward])
@@ -171,16 +179,18 @@ class OnlineBandit:
             rewards: One finite number per decision.
 
         Raises:
-            InputError: A decision is unknown, has expired or already has its reward, or a reward is not finite.
+            InputError: A decision is unknown, has expired or already has its reward, or a reward is not finite or
+                outside `reward_range`.
             StorageError: The journal accepts no more writes.
         """
         ids = read_ids(decision_ids)
-        values = read_rewards(rewards, len(ids))
+        values, clipped = read_rewards(rewards, self._bounds, len(ids))
         if len(values) == 0:
             return
         with self._lock:
             numbers = self.state.ledger.numbers(ids, self.name)
-            self._commit(Event("reward", {}, {"numbers": np.asarray(numbers, np.int64), "rewards": values}))
+            arrays = {"numbers": np.asarray(numbers, np.int64), "rewards": values}
+            self._commit(Event("reward", {"clipped": clipped} if clipped else {}, arrays))
         self._after_observing()
 
     def fit(self, contexts: Any, arms: Any = None, rewards: Any = None) -> Lesson:
@@ -200,11 +210,12 @@ class OnlineBandit:
             StorageError: The journal accepts no more writes.
         """
         names = feature_names(contexts, self.state.names)
-        for rows, values in read_observations(self.state.arms, contexts, arms, rewards):
+        for rows, values, clipped in read_observations(self.state.arms, contexts, arms, rewards, self._bounds):
             with self._lock:
                 if names != self.state.names:
                     self._commit(Event("names", {"names": names}, {}))
-                self._commit(Event("fit", {}, {**self.state.context_arrays(rows), "rewards": values}))
+                arrays = {**self.state.context_arrays(rows), "rewards": values}
+                self._commit(Event("fit", {"clipped": clipped} if clipped else {}, arrays))
         lesson = self.learn()
         self._after_observing()
         return lesson
@@ -394,19 +405,7 @@ class OnlineBandit:
         return batch.decisions(self.name)
 
     def _commit(self, event: Event) -> None:
-        """Write an event to the journal, then apply it."""
-        if self._keeper is not None:
-            self._keeper.append(event)
-        refused, at_last_lesson = self.state.counts["refused"], self.state.lessons.refused
-        try:
-            self.state.apply(event)
-            self.state.absorb_buffer()
-        except BaseException as problem:
-            if self._keeper is not None:
-                self._keeper.fail(problem)
-            raise
-        if self.state.counts["refused"] > refused == at_last_lesson:  # the first since a lesson; health() counts all
-            warn(refusal_words(self.state.counts["refused"] - refused))
+        commit(self._keeper, self.state, event)
 
     def _after_observing(self) -> None:
         if self._lesson_is_due() or (self._keeper is not None and self._keeper.is_due()):

@@ -38,6 +38,8 @@ class Health(NamedTuple):
     """when the last good lesson was, or how many have failed since"""
     refused: int
     """observations that would have made the belief infinite or NaN; they stay in the history"""
+    clipped: int
+    """rewards that were outside `reward_range` and moved to its bound"""
     loss: float
     """of the last lesson that was promoted"""
     smallest_variance: float
@@ -81,6 +83,7 @@ def examine(state: State, keeper: Keeper | None, problem: str | None, due: int |
         diverged=counts["diverged"],
         learning=state.lessons.words(state.observations.total, due),
         refused=counts["refused"],
+        clipped=counts["clipped"],
         loss=state.loss,
         smallest_variance=state.smallest_variance,
         inverse_drift=max((float(exact(drift)(design)) for design in designs), default=float("nan")),

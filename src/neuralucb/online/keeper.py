@@ -13,12 +13,13 @@ from neuralucb.algorithms import rebuild
 from neuralucb.online import snapshots
 from neuralucb.online.codec import pack, unpack
 from neuralucb.online.journal import Journal, Sync, holds_records, read_segment, segments
+from neuralucb.online.lesson_record import refusal_words, warn
 from neuralucb.online.snapshots import Snapshot
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Origin, Policy
 from neuralucb.runtime.errors import InputError, StorageError
 
-__all__ = ["Identity", "Keeper", "Saved", "readable", "restore_saved", "save", "step"]
+__all__ = ["Identity", "Keeper", "Saved", "commit", "readable", "restore_saved", "save", "step"]
 
 MALFORMED = (KeyError, TypeError, IndexError, AttributeError, OverflowError)
 """Raised by fields that are missing or of the wrong type, although their SHA-256 is right."""
@@ -197,6 +198,22 @@ class Keeper:
 
     def _count_torn(self, size: int) -> None:
         self.torn_bytes += size
+
+
+def commit(keeper: Keeper | None, state: State, event: Event) -> None:
+    """Write an event to the journal, if there is one, then apply it. The first refusal after a lesson is logged."""
+    if keeper is not None:
+        keeper.append(event)
+    refused, at_last_lesson = state.counts["refused"], state.lessons.refused
+    try:
+        state.apply(event)
+        state.absorb_buffer()
+    except BaseException as problem:
+        if keeper is not None:
+            keeper.fail(problem)
+        raise
+    if state.counts["refused"] > refused == at_last_lesson:
+        warn(refusal_words(state.counts["refused"] - refused))
 
 
 def save(folder: Path, state: State, identity: Identity, lock: AbstractContextManager[Any]) -> Path:

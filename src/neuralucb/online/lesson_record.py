@@ -1,10 +1,11 @@
 """How learning goes: when the last good lesson was, which failed since, and what the belief refused to absorb."""
 
+import logging
 from typing import Any, NamedTuple
 
 from neuralucb.runtime.words import counted
 
-__all__ = ["UNKNOWN", "LessonRecord", "refusal_words"]
+__all__ = ["UNKNOWN", "LessonRecord", "refusal_words", "warn"]
 
 UNKNOWN = "training diverged, or the belief was not finite"
 """Why a lesson failed, where version 0.1 wrote it."""
@@ -84,3 +85,9 @@ def refusal_words(count: int) -> str:
         f"the belief refused {counted(count, 'observation')}, which would have made it infinite or NaN; scale the "
         "contexts, or build a policy that learns their units, such as neural-mix"
     )
+
+
+def warn(words: str) -> str:
+    """Log what is wrong, and return it."""
+    logging.getLogger("neuralucb").warning(words)
+    return words

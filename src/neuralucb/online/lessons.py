@@ -1,6 +1,5 @@
 """Lessons: training on what was observed, without holding the lock, also in a background thread."""
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,10 +8,11 @@ import numpy as np
 
 from neuralucb.online.codec import changed_leaves, leaves_of, with_leaves
 from neuralucb.online.compiled import ROWS
+from neuralucb.online.lesson_record import warn
 from neuralucb.online.state import State, TrainingInput
 from neuralucb.policy import Belief
 
-__all__ = ["Background", "Lesson", "log_failure", "train", "warn"]
+__all__ = ["Background", "Lesson", "log_failure", "train"]
 
 
 class Lesson(NamedTuple):
@@ -88,12 +88,6 @@ def train(state: State, training: TrainingInput, number: int) -> tuple[Lesson, d
 def log_failure(problem: Exception) -> str:
     """Log why a lesson or snapshot failed, and return it for `health()`: the reward that made it due was recorded."""
     return warn(f"a lesson or a snapshot that was due failed: {type(problem).__name__}: {problem}")
-
-
-def warn(words: str) -> str:
-    """Log what is wrong, and return it."""
-    logging.getLogger("neuralucb").warning(words)
-    return words
 
 
 def _unobserved(state: State, belief: Belief) -> Belief:

@@ -18,7 +18,7 @@ from neuralucb.policy import Belief
 
 __all__ = ["Basis", "Event", "Moments", "State", "TrainingInput"]
 
-COUNTERS = ("decisions", "observed", "expired", "learned", "diverged", "refused", "explored")
+COUNTERS = ("decisions", "observed", "expired", "learned", "diverged", "refused", "clipped", "explored")
 DECISION_COUNTERS = ("decisions", "expired", "explored")
 """Those that a rollback leaves as they are."""
 
@@ -125,7 +125,7 @@ class State:
             "decide": self._decide,
             "reward": self._reward,
             "expire": self._expire,
-            "fit": lambda fields, arrays: self._observe(self.contexts_of(arrays), arrays["rewards"]),
+            "fit": lambda fields, arrays: self._observe(fields, self.contexts_of(arrays), arrays["rewards"]),
             "names": self._name,
             "start": lambda fields, arrays: self._start(),
             "learn": self._learn,
@@ -224,7 +224,8 @@ class State:
         observations.restore(self.contexts_of(_group(arrays, "history")), arrays["history.rewards"], fields["total"])
         arms = self.arms.restored([tuple(each) for each in fields["places"]], arrays["features"], fields["taken"])
         ledger = Ledger.restored(fields["pending"], _group(arrays, "pending"), len(self.shape.leaves))
-        moments, counts = Moments(*fields["moments"]), {name: int(fields["counts"][name]) for name in COUNTERS}
+        stored = {"clipped": 0, **fields["counts"]}  # version 0.1 did not clip
+        moments, counts = Moments(*fields["moments"]), {name: int(stored[name]) for name in COUNTERS}
         version, learned_at = int(fields["version"]), int(fields["learned_at"])
         past = {name: counts[name] for name in ("learned", "diverged")}
         lessons = LessonRecord.restored(fields.get("lessons"), **past, at=learned_at)
@@ -250,13 +251,14 @@ class State:
         numbers, rewards = arrays["numbers"].tolist(), arrays["rewards"]
         contexts = self.shape.unflatten(self.ledger.contexts(numbers))
         self.ledger.resolve(numbers, rewards.tolist())
-        self._observe(contexts, rewards)
+        self._observe(fields, contexts, rewards)
 
-    def _observe(self, contexts: Any, rewards: np.ndarray) -> None:
+    def _observe(self, fields: dict[str, Any], contexts: Any, rewards: np.ndarray) -> None:
         if self.normalize:
             self.moments = self.moments.updated(rewards)
         self.observations.add(contexts, rewards, keep_from=None if self.training is None else self.training.total)
         self.counts["observed"] += len(rewards)
+        self.counts["clipped"] += fields.get("clipped", 0)
         self._buffer.append((contexts, self.normalized(rewards)))
         self._buffered += len(rewards)
 
