@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neuralucb import OnlineBandit
-from tests.online.helpers import ARMS, PLAIN, bandit, contexts, fingerprint, linear, make, play
+from tests.online.helpers import ARMS, DIM, PLAIN, bandit, contexts, fingerprint, linear, make, play
 
 
 def test_it_learns_when_the_schedule_says():
@@ -19,6 +19,15 @@ def test_it_learns_when_the_schedule_says():
         play(one, 1, seed)
         learned.append(one.health().learned)
     assert [t + 1 for t in range(20) if learned[t] > (learned[t - 1] if t else 0)] == [3, 6, 10, 20]
+
+
+def test_by_default_it_learns_often_at_first():
+    one, at = OnlineBandit(linear(), sync="none"), []
+    for observed in range(1, 2301):
+        before = one.state.counts["learned"]
+        one.observe(one.select(np.ones((2, DIM), np.float32)).id, 0.0)
+        at += [observed] * (one.state.counts["learned"] - before)
+    assert at == [*range(10, 201, 10), *range(220, 1001, 20), *range(1050, 2001, 50), *range(2100, 2301, 100)]
 
 
 def test_with_manual_learning_only_learn_learns():

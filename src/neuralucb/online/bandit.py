@@ -40,6 +40,8 @@ from neuralucb.settings import check_integer
 
 __all__ = ["OnlineBandit"]
 
+OFTEN_AT_FIRST = "10:200,20:1000,50:2000,100"
+
 
 class OnlineBandit:
     """A policy that decides, takes rewards late and in any order, learns, and loses nothing. Safe to use from threads.
@@ -47,7 +49,8 @@ class OnlineBandit:
     Args:
         policy: Made by `build`, or your own.
         seed: Of everything random; the same calls in the same order give the same decisions.
-        schedule: When to learn, in observations: `"100"`, or `"10:500,100"`.
+        schedule: When to learn, in observations: `"100"`, or `"10:500,100"`. By default after every 10 up to 200, every
+            20 up to 1000, every 50 up to 2000, and every 100 after: the first lessons teach most, and cost least.
         learning: `"inline"`: the `observe` that makes a lesson due waits for it; `"background"`: a thread learns;
             `"manual"`: only `learn()` does.
         window: Learn from the last so many observations only, and forget older ones, for a world that drifts.
@@ -78,7 +81,7 @@ class OnlineBandit:
         policy: Policy,
         *,
         seed: int = 0,
-        schedule: str = "100",
+        schedule: str = OFTEN_AT_FIRST,
         learning: Literal["inline", "background", "manual"] = "inline",
         window: int | None = None,
         normalize: bool = False,
