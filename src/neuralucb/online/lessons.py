@@ -11,10 +11,12 @@ from neuralucb.online.compiled import ROWS
 from neuralucb.online.lesson_record import warn
 from neuralucb.online.state import State, TrainingInput
 from neuralucb.policy import Belief
+from neuralucb.runtime.records import brief
 
 __all__ = ["Background", "Lesson", "log_failure", "train"]
 
 
+@brief
 class Lesson(NamedTuple):
     """The result of one call to `learn`.
 
