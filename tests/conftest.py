@@ -39,6 +39,18 @@ def wide():
 
 
 @pytest.fixture
+def as_users_have_it():
+    """JAX's usual promotion, which optax relies on; for all threads, unlike JAX's own context managers."""
+    usual = {"jax_numpy_dtype_promotion": "standard", "jax_numpy_rank_promotion": "allow"}
+    strict = {name: getattr(jax.config, name) for name in usual}
+    for name, value in usual.items():
+        jax.config.update(name, value)
+    yield
+    for name, value in strict.items():
+        jax.config.update(name, value)
+
+
+@pytest.fixture
 def command(monkeypatch, capsys, tmp_path):
     """Runs a command in this process: (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)

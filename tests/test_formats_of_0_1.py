@@ -9,7 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import parquet
 
-from neuralucb import OnlineBandit, build
+from neuralucb import InputError, OnlineBandit, build
+from neuralucb.algorithms.shared_settings import PAPER
 from neuralucb.logs import open_log
 
 OLD = Path(__file__).parent / "data" / "v0_1"
@@ -26,7 +27,8 @@ def old(tmp_path):
 def opened(folder, kind):
     if kind == "saved":
         return OnlineBandit.load(folder / "saved")
-    policy = build("neural-ucb", dim=3, width=4, steps=4, batch_size=4, design="diagonal", start="warm")
+    then = {**PAPER, "width": 4, "steps": 4, "batch_size": 4, "design": "diagonal", "start": "warm"}
+    policy = build("neural-ucb", dim=3, **then)  # the defaults of 0.1 were the paper's
     return OnlineBandit(policy, seed=2, schedule="5", snapshot_every=25, journal=folder / "journal", normalize=True)
 
 
@@ -44,6 +46,15 @@ def test_a_bandit_goes_on_as_it_would_have(old, kind):
             bandit.explain(decision_id)
             bandit.observe(decision_id, 1.0)
         assert bandit.health().failure is None
+        assert bandit.health().learning.startswith("last good lesson at observation ")
+
+
+def test_a_journal_is_loaded_as_it_was_and_new_defaults_are_told_apart(old):
+    with pytest.raises(InputError, match=r"was made with policy \{.*'depth': 2.*\}, but .*'depth': 3.*load\(folder\)"):
+        OnlineBandit(build("neural-ucb", dim=3, width=4), seed=2, normalize=True, journal=old / "journal")
+    with OnlineBandit.load(old / "journal") as bandit:
+        assert bandit.health().learned == EXPECTED["learned"]
+        assert bandit.settings["schedule"] == "5"
 
 
 @pytest.mark.parametrize("name", ["log.parquet", "log.dsjson"])

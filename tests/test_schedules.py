@@ -3,7 +3,7 @@
 import pytest
 
 from neuralucb import InputError
-from neuralucb.schedules import Phase, learning_rounds, read_schedule, remembered
+from neuralucb.schedules import Phase, learning_rounds, next_due, read_schedule, remembered
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,15 @@ from neuralucb.schedules import Phase, learning_rounds, read_schedule, remembere
 )
 def test_phases_say_when_to_learn(text, rounds, expected):
     assert list(learning_rounds(read_schedule(text), rounds=rounds)) == expected
+
+
+@pytest.mark.parametrize("text", ["50", "2:4,3:9,5", "1:3", "10:200,20:1000,50:2000,100"])
+def test_the_next_lesson_is_the_first_of_those_to_come(text):
+    schedule = read_schedule(text)
+    lessons = learning_rounds(schedule, rounds=2500).tolist()
+    for since in range(2300):
+        later = [t for t in lessons if t > since]
+        assert next_due(schedule, since=since) == (later[0] if later else None)
 
 
 def test_the_real_schedule_is_every_round_to_2000_and_every_100_after():

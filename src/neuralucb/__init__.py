@@ -71,6 +71,7 @@ _HOMES = {
     "runtime.errors": (
         "InputError",
         "StorageError",
+        "UnsoundError",
     ),
     "schedules": (
         "Phase",
@@ -169,7 +170,11 @@ if TYPE_CHECKING:
         rewards as rewards,
         synthetic as synthetic,
     )
-    from neuralucb.runtime.errors import InputError as InputError, StorageError as StorageError
+    from neuralucb.runtime.errors import (
+        InputError as InputError,
+        StorageError as StorageError,
+        UnsoundError as UnsoundError,
+    )
     from neuralucb.schedules import Phase as Phase, Schedule as Schedule, read_schedule as read_schedule
     from neuralucb.settings import Setting as Setting
     from neuralucb.simulation import Detail as Detail, Outcome as Outcome, Trace as Trace, simulate as simulate

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["Phase", "Schedule", "is_due", "learning_rounds", "read_schedule", "remembered"]
+__all__ = ["Phase", "Schedule", "learning_rounds", "next_due", "read_schedule", "remembered"]
 
 
 class Phase(NamedTuple):
@@ -79,15 +79,15 @@ def learning_rounds(schedule: Schedule, *, rounds: int) -> np.ndarray:
     return np.concatenate(chosen)
 
 
-def is_due(schedule: Schedule, *, since: int, now: int) -> bool:
-    """Whether the policy should have learned after one of the rounds since + 1, …, now."""
+def next_due(schedule: Schedule, *, since: int) -> int | None:
+    """The first round after round `since` after which the policy learns; None if there is none."""
     start = 0
     for phase in schedule:
-        first, last = max(start, since), now if phase.until is None else min(phase.until, now)
-        if last // phase.every > first // phase.every:
-            return True
-        start = phase.until or now
-    return False
+        due = (max(start, since) // phase.every + 1) * phase.every
+        if phase.until is None or due <= phase.until:
+            return due
+        start = phase.until
+    return None
 
 
 def remembered(schedule: Schedule, ends: Sequence[int]) -> np.ndarray:

@@ -1,14 +1,17 @@
 """The command line as a whole: exit codes, bad input, faults and Ctrl-C."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from neuralucb import InputError, StorageError, experiments
+from neuralucb import InputError, StorageError, UnsoundError, experiments
+from neuralucb.cli import exit_codes
 from tests.processes import started
 
 
@@ -57,6 +60,18 @@ def test_what_the_caller_can_mend_is_one_line_and_exit_code_2(command, monkeypat
     assert (code, out) == (2, "")
     assert err.startswith(message)
     assert err.count("\n") == 1
+
+
+def test_what_is_not_sound_has_an_exit_code_of_its_own(command, monkeypatch):
+    monkeypatch.setattr(experiments, "plan", raises(UnsoundError("it diverged.")))
+    assert command("run", "lin-ucb", "h1") == (3, "", "not sound: it diverged.\n")
+
+
+def test_every_exit_code_is_documented_and_has_one_meaning():
+    codes = {name: getattr(exit_codes, name) for name in exit_codes.__all__}
+    page = (Path(__file__).parents[2] / "docs" / "exit_codes.md").read_text()
+    assert len(set(codes.values())) == len(codes)
+    assert re.findall(r"^\| (\d+) \|", page, re.MULTILINE) == [str(code) for code in sorted([0, *codes.values()])]
 
 
 @pytest.mark.parametrize("error", [ValueError("[red]shapes differ[/red]"), KeyError("belief"), RuntimeError("XLA")])

@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from neuralucb import OnlineBandit
+from neuralucb.cli.exit_codes import UNSOUND
 from neuralucb.evaluation import METHODS
 from neuralucb.logs import write_log
 from tests.evaluation.worlds import world
@@ -81,6 +83,57 @@ def test_the_share_to_learn_from_is_of_the_decisions_that_can_be_used(command, t
     record = json.loads(out)
     assert code == 0
     assert (record["skipped"], record["evaluations"][0]["decisions"]) == (240, 80)
+
+
+DIVERGES = [
+    "--set", "step_size=1e8", "--set", "units=given", "--set", "retries=0", "--set", "optimizer=plain",
+    "--set", "decay=none", "--set", "width=8", "--set", "steps=20",
+]  # fmt: skip
+
+
+def test_a_policy_that_diverges_has_no_value_and_the_others_are_shown(command, tmp_path):
+    write_log(tmp_path / "log.parquet", [world(400, 0)])
+    arguments = ["evaluate", "log.parquet", "--policy", "neural-ucb", "--methods", "ips", *DIVERGES]
+    code, out, err = command(*arguments, "--policy", "uniform", "--out", "here")
+    assert code == UNSOUND
+    assert "uniform" in out
+    assert "NeuralUCB" not in out
+    assert err.splitlines()[-1].startswith(
+        "not sound: neural-ucb diverged while it learned from the first 200 decisions"
+    )
+    code, out, _ = command(*arguments, "--policy", "uniform", "--json")
+    record = json.loads(out)
+    assert code == UNSOUND
+    assert [one["policy"] for one in record["evaluations"]] == ["uniform"]
+    assert list(record["refused"]) == ["neural-ucb"]
+    code, out, err = command(*arguments)
+    assert (code, out) == (UNSOUND, "")
+    assert command("evaluate", "log.parquet", "--policy", "uniform", "--methods", "ips")[0] == 0  # the control
+
+
+def test_training_that_diverges_is_not_saved(command, tmp_path):
+    write_log(tmp_path / "log.parquet", [world(400, 0)])
+    code, out, err = command("train", "log.parquet", "--policy", "neural-ucb", "--out", "model", *DIVERGES)
+    assert (code, out) == (UNSOUND, "")
+    assert "neural-ucb did not learn from log.parquet and was not saved: the lesson at observation 400 failed" in err
+    assert list((tmp_path / "model").iterdir()) == []
+
+
+def test_training_that_refuses_what_it_should_learn_from_is_not_saved(command, tmp_path):
+    chunk = world(400, 0)
+    chunk.own[..., 0] = 1.7e9  # a raw timestamp
+    write_log(tmp_path / "log.parquet", [chunk])
+    code, _, err = command("train", "log.parquet", "--policy", "lin-ucb", "--out", "model")
+    assert code == UNSOUND
+    assert "the belief refused 400 observations" in " ".join(err.split())
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+def test_training_takes_the_algorithm_that_needs_no_tuning_unless_told_otherwise(command, tmp_path):
+    write_log(tmp_path / "log.parquet", [world(100, 0)])
+    code, out, err = command("train", "log.parquet", "--out", "model", "--set", "width=8", "--set", "steps=20")
+    assert (code, OnlineBandit.load(tmp_path / "model").policy.origin.algorithm) == (0, "neural-mix"), err
+    assert out.startswith("neural-mix learned from 100 rewards")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from neuralucb.cli import run as commands
+from neuralucb.cli.exit_codes import UNSOUND
 
 TINY = ["--rounds", "40", "--seeds", "2", "--schedule", "10", "--set", "dim=4"]
 NETWORK = ["--set", "width=4", "--set", "steps=3", "--set", "batch_size=4"]
@@ -100,9 +101,17 @@ def test_compare_shows_differences_paired_by_seed(command, tmp_path):
 def test_divergence_is_told_on_the_terminal(command):
     arguments = [*TINY, "--set", "width=20", "--set", "steps=30", "--set", "step_size=100"]
     code, out, err = command("run", "neural-ucb", "h2", *arguments)
-    assert code == 0
+    assert code == UNSOUND
     assert "2 of 2" in out
     assert "diverged for seeds 0, 1" in " ".join(err.split())
+    assert err.splitlines()[-1].startswith("not sound: 2 of 2 runs of NeuralUCB on h2 diverged")
+    code, out, err = command("run", "neural-ucb", "h2", *arguments, "--json")
+    assert (code, json.loads(out)["diverged"]) == (UNSOUND, 2)
+    assert err.startswith("not sound: 2 of 2 runs")
+    code, out, err = command("compare", "h2", "--algorithms", "neural-ucb,uniform", *arguments)
+    assert code == UNSOUND
+    assert "uniform" in out  # what is sound is shown all the same
+    assert err.splitlines()[-1].startswith("not sound: 2 of 2 runs of NeuralUCB on h2 diverged")
 
 
 def test_demo_draws_one_panel_per_problem(command, monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from neuralucb.cli.exit_codes import UNSOUND
 from neuralucb.sweeps import engine, workers
 from neuralucb.sweeps.workers import run_here
 from tests.sweeps.helpers import TINY, with_data
@@ -61,6 +62,36 @@ def test_a_failure_is_printed_with_the_end_of_its_traceback_once(command, monkey
     assert err.count('raise KeyError("no luck [today]")') == 1
     assert err.count("full traceback: out/failures/lin-ucb-h1-") == 1
     assert (tmp_path / "out" / "report.html").exists()
+
+
+GRID = """
+rounds = 40
+seeds = 2
+schedule = "10"
+[[runs]]
+algorithms = ["neural-ucb"]
+problems = ["h2"]
+[runs.settings]
+width = 8
+steps = 10
+retries = 0
+optimizer = "plain"
+decay = "none"
+units = "given"
+[runs.grid]
+step_size = {steps}
+"""
+
+
+def test_a_best_setting_that_diverged_has_an_exit_code_of_its_own(command, monkeypatch, tmp_path):
+    monkeypatch.setattr(engine, "run_in_processes", lambda *arguments, workers: run_here(*arguments))
+    (tmp_path / "bad.toml").write_text(GRID.replace("{steps}", "[1e8, 1e9]"))
+    code, _, err = command("sweep", "bad.toml", "--workers", "1")
+    assert code == UNSOUND
+    assert err.splitlines()[-1].startswith("not sound: with the best setting ")
+    assert (tmp_path / "bad" / "report.html").exists()
+    (tmp_path / "good.toml").write_text(GRID.replace("{steps}", "[0.001]"))  # the control
+    assert command("sweep", "good.toml", "--workers", "1")[0] == 0
 
 
 def test_a_dry_run_without_data_uses_the_sizes_of_table_1(command, monkeypatch, tmp_path):

@@ -5,6 +5,8 @@ import json
 import pytest
 from rich.console import Console
 
+from neuralucb.cli.exit_codes import UNSOUND
+
 SMALL = ["--rounds", "12", "--seeds", "2", "--schedule", "6"]
 NETWORK = ["--set", "width=4", "--set", "steps=3", "--set", "batch_size=4"]
 
@@ -116,3 +118,15 @@ def test_bad_input_is_a_short_message_and_exit_code_2(command, arguments, messag
     assert code == 2
     assert message in " ".join(err.split())
     assert "Traceback" not in out + err
+
+
+def test_a_measured_regret_that_diverged_has_an_exit_code_of_its_own(command):
+    settings = {"dim": 4, "width": 4, "steps": 20, "step_size": 1e8, "retries": 0, "optimizer": "plain"}
+    settings |= {"decay": "none", "units": "given"}
+    given = [part for name, value in settings.items() if name != "width" for part in ("--set", f"{name}={value}")]
+    code, out, err = command(
+        "theory", "h2", "--rounds", 20, "--seeds", 2, "--width", 4, "--schedule", 5, *given, "--json"
+    )
+    assert code == UNSOUND
+    assert json.loads(out)
+    assert err.splitlines()[-1].startswith("not sound: 2 of 2 runs of NeuralUCB on h2 diverged")

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from neuralucb import InputError, build
+from neuralucb import InputError, UnsoundError, build
 from neuralucb.evaluation import FROZEN, METHODS, evaluate, evaluate_after_training, replay
 from neuralucb.logs.warm_start import learn_from
 from tests.evaluation.worlds import DIM, in_memory, world
@@ -38,6 +38,43 @@ def test_replay_that_is_impossible_is_a_note_unless_it_was_named(key):
     assert made.notes[0].startswith("no replay: memory: replay accepted")
     with pytest.raises(ValueError, match="replay accepted"):
         evaluate_after_training(key, policy, log, methods=tuple(METHODS))
+
+
+PLAIN = {"width": 8, "steps": 20, "units": "given", "retries": 0, "optimizer": "plain", "decay": "none"}
+
+
+def test_a_policy_whose_training_diverged_has_no_value(key):
+    log = in_memory(world(400, 0))
+    with pytest.raises(UnsoundError, match="mine diverged while it learned from the first 200 decisions of memory"):
+        evaluate_after_training(key, build("neural-ucb", dim=DIM, step_size=1e8, **PLAIN), log, name="mine")
+    sound = build("neural-ucb", dim=DIM, step_size=0.01, **PLAIN)  # the control
+    assert evaluate_after_training(key, sound, log, methods=("ips",)).estimates[0].value
+
+
+def test_a_policy_that_diverges_in_replay_is_refused_even_if_replay_was_not_named(key):
+    log = in_memory(world(400, 0))
+    diverges = build("neural-ucb", dim=DIM, step_size=1e8, **PLAIN)
+    with pytest.raises(UnsoundError, match="replay: after .* accepted decisions training diverged"):
+        evaluate_after_training(key, diverges, log, train=0, schedule="20")
+    with pytest.raises(UnsoundError, match="replay: after 20 accepted"):
+        replay(key, diverges, log, schedule="20")
+    assert replay(key, diverges, log, schedule="100000").accepted > 20  # the control: it never learns
+
+
+def test_a_policy_whose_scores_are_not_finite_has_no_value(key):
+    log, policy = in_memory(world(400, 0)), build("lin-ucb", dim=DIM)
+    belief = learn_from(key, policy, log).belief
+    spoilt = belief._replace(coefficients=np.full_like(belief.coefficients, np.nan))
+    with pytest.raises(UnsoundError, match="memory: the policy's scores for decision 1 are not finite.*neural-mix"):
+        evaluate(policy, spoilt, log)
+    assert len(evaluate(policy, belief, log).estimates) == len(FROZEN)
+
+
+def test_raw_timestamps_give_linucb_no_value(key):
+    chunk = world(400, 0)
+    chunk.own[..., 0] = 1.7e9
+    with pytest.raises(UnsoundError, match="not finite"):
+        evaluate_after_training(key, build("lin-ucb", dim=DIM), in_memory(chunk), methods=("ips",))
 
 
 @pytest.mark.parametrize(

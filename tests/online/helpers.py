@@ -8,6 +8,7 @@ from neuralucb import OnlineBandit, build
 
 DIM, ARMS = 3, 4
 SMALL = {
+    "neural-mix": {"width": 8, "steps": 5},
     "neural-ucb": {"width": 8, "steps": 5, "design": "diagonal"},
     "neural-epsilon-greedy": {"width": 8, "steps": 5},
     "neural-ucb0": {"width": 8, "design": "diagonal"},
@@ -17,6 +18,8 @@ SMALL = {
     "neural-ts": {"width": 8, "steps": 5, "design": "diagonal"},
     "neural-square-cb": {"width": 8, "steps": 5},
 }
+PLAIN = {"units": "given", "retries": 0, "optimizer": "plain", "decay": "none"}
+"""Contexts and rewards as they are given, and plain steps, which may diverge."""
 
 
 def new_policy(name="neural-ucb", *, shared_by=None, **settings):

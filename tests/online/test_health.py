@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neuralucb import OnlineBandit
-from tests.online.helpers import ARMS, contexts, make, play
+from tests.online.helpers import ARMS, PLAIN, contexts, make, play
 
 
 def test_an_explanation_and_the_health_can_be_read():
@@ -29,7 +29,7 @@ def test_an_explanation_and_the_health_can_be_read():
 
 
 def test_a_drifting_inverse_is_seen():
-    one = OnlineBandit(make(design="full"), schedule="10")
+    one = OnlineBandit(make(**PLAIN, design="full"), schedule="10")
     play(one, 10)
     z = one.state.belief.z
     one.state.belief = one.state.belief._replace(z=z._replace(inverse=1.01 * np.asarray(z.inverse)))

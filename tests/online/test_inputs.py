@@ -1,13 +1,14 @@
 """What a caller gives: refused with the argument, its value and the cure, and nothing has changed."""
 
 from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pytest
 
 from neuralucb import InputError, OnlineBandit
 from neuralucb.policy import Slot
-from tests.online.helpers import ARMS, DIM, bandit, contexts, fingerprint, make
+from tests.online.helpers import ARMS, DIM, PLAIN, bandit, contexts, fingerprint, linear, make
 
 
 @pytest.mark.parametrize("reward", [float("nan"), float("inf"), 1e300, 10**400, "many", "1", 1j, None])
@@ -109,6 +110,14 @@ def test_other_bad_calls_are_refused_with_a_message(call):
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
         ({"schedule": "100!"}, "must not forget"),
         ({"sync": "often"}, "sync must be one of"),
+        ({"reward_range": (1, 0)}, r"reward_range must be two finite numbers, the lower first, got \(1, 0\)"),
+        ({"reward_range": (0, 0)}, "reward_range must be"),
+        ({"reward_range": (0, float("inf"))}, "reward_range must be"),
+        ({"reward_range": 1}, "reward_range must be"),
+        ({"reward_range": "01"}, "reward_range must be"),
+        ({"reward_range": (0, 1, 2)}, "reward_range must be"),
+        ({"reward_range": (0, 1), "outside": "drop"}, "outside must be one of refuse, clip, got 'drop'"),
+        ({"outside": "clip"}, "outside goes with reward_range"),
         ({"journal": 5}, "journal must be a folder's path, got 5"),
     ],
 )
@@ -144,6 +153,16 @@ RAGGED = [[1.0, 2.0], [1.0]]
         (lambda one: one.select(np.array([["1", "2", "3"]])), "contexts must be .*encode"),
         (lambda one: one.select(DATES[None]), "contexts must be .*encode"),
         (lambda one: one.select([[date(2020, 1, 1)] * DIM]), "contexts must be .*encode"),
+        (lambda one: one.select(np.array([["1", "2", "3"]], object)), "contexts must be .*encode"),
+        (lambda one: one.select([np.array(["1", "2", "3"], object)]), "contexts must be .*encode"),
+        (lambda one: one.select([[b"1", b"2", b"3"]]), "contexts must be .*encode"),
+        (lambda one: one.select([np.array([b"1", 2.0, 3.0], object)]), "contexts must be .*encode"),
+        (lambda one: one.select([np.array([np.timedelta64(1, "D")] * DIM, object)]), "contexts must be .*encode"),
+        (lambda one: one.select([np.array([None, 2.0, 3.0], object)]), "contexts must be .*encode"),
+        (lambda one: one.select(np.ones((ARMS, DIM), complex)), "contexts must be .*encode"),
+        (lambda one: one.select([[1j, 2.0, 3.0]]), "contexts must be .*encode"),
+        (lambda one: one.select(np.ones((ARMS, DIM), [("a", float)])), "contexts must be .*encode"),
+        (lambda one: one.select_many([[["1", "2", "3"]]]), "contexts must be .*encode"),
         (lambda one: one.select([[10**400] * DIM]), "contexts must be"),
         (lambda one: one.select(RAGGED), "contexts must be"),
         (lambda one: one.select({"x": 1, 2: 3}), "contexts must be"),
@@ -161,6 +180,7 @@ RAGGED = [[1.0, 2.0], [1.0]]
         (lambda one: one.observe(7, 1.0), "is not of this bandit"),
         (lambda one: one.observe_many(["x"], RAGGED), "rewards must be"),
         (lambda one: one.observe_many(["x"], DATES[:1]), "rewards must be"),
+        (lambda one: one.observe_many(["x"], np.array(["1"], object)), "rewards must be"),
         (lambda one: one.fit(np.zeros((2, DIM)), None, RAGGED), "rewards must be"),
         (lambda one: one.fit(np.zeros((2, DIM)), None, 1.0), "rewards must be a list"),
         (lambda one: one.fit(RAGGED, ["a", "a"], [1.0, 2.0]), "contexts must be 2 rows"),
@@ -177,3 +197,75 @@ def test_what_numpy_or_json_would_refuse_is_an_input_error_and_changes_nothing(c
     with pytest.raises(InputError, match=argument):
         call(one)
     assert fingerprint(one) == before
+
+
+def test_true_and_false_and_objects_that_are_numbers_are_contexts():
+    plain = np.asarray([[1.0, 0.0, 2.0], [0.0, 1.0, 0.5]])
+    objects = np.asarray([[True, 0, Decimal(2)], [False, 1.0, np.float32(0.5)]], object)
+    scores = [OnlineBandit(linear()).select(each).score for each in (plain, objects, objects.tolist())]
+    np.testing.assert_array_equal(scores[0], scores[1])
+    np.testing.assert_array_equal(scores[0], scores[2])
+    OnlineBandit(linear()).select(np.ones((2, DIM), bool))
+
+
+LARGE = np.full((ARMS, DIM), 1e30, np.float32)
+"""Finite, but no network can multiply it."""
+
+
+def unscaled(**settings):
+    """A bandit whose policy takes contexts as they are given."""
+    return OnlineBandit(make(**PLAIN), schedule="10", **settings)
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_contexts_whose_scores_overflow_are_refused_and_change_nothing(counted):
+    one, other = unscaled(count_pending=counted), unscaled(count_pending=counted)
+    one.select(contexts()), other.select(contexts())
+    before = fingerprint(one)
+    with pytest.raises(
+        InputError, match=r"contexts must be small .* up to 1e\+30: the width of arm 0 would be .*units"
+    ):
+        one.select(LARGE)
+    batch = contexts(1, 5, ARMS)
+    batch[3, 2] = LARGE[0]
+    with pytest.raises(InputError, match=r"the width of arm 2 in request 3 would be"):
+        one.select_many(batch)
+    assert fingerprint(one)[1] == before[1]
+    assert one.health()[:2] == (1, 1)
+    np.testing.assert_array_equal(one.select(contexts(2)).score, other.select(contexts(2)).score)
+    assert other.select(contexts(3)).id.endswith("-2")
+    assert one.select(contexts(3)).id.endswith("-2")  # no number is lost: a restart would not know of it
+
+
+def test_an_arm_that_is_not_available_may_have_any_context():
+    row = contexts()
+    row[1] = LARGE[1]
+    one = unscaled()
+    assert one.select(row, available=np.arange(ARMS) != 1).position != 1
+    with pytest.raises(InputError, match="the width of arm 1"):  # the control
+        one.select(row)
+
+
+def test_a_refused_request_leaves_nothing_in_the_journal(tmp_path):
+    with unscaled(journal=tmp_path / "journal") as one:
+        one.select(contexts())
+        with pytest.raises(InputError, match="small enough"):
+            one.select(LARGE)
+        scores = [one.select(contexts(seed)).score for seed in (1, 2)]
+    with unscaled(journal=tmp_path / "other") as other:
+        np.testing.assert_array_equal([other.select(contexts(seed)).score for seed in (0, 1, 2)][1:], scores)
+    with unscaled(journal=tmp_path / "journal") as again:
+        assert again.health()[:2] == (3, 3)
+
+
+def test_one_request_that_the_belief_refuses_does_not_spoil_the_others_of_a_batch():
+    """Raw timestamps can be scored by LinUCB, but its Z cannot absorb them."""
+    good = contexts(0, 4, ARMS)
+    bad = good.copy()
+    bad[0] = 1.7e9
+    alone = OnlineBandit(linear(), count_pending=True).select_many(good[1:])
+    after = OnlineBandit(linear(), count_pending=True).select_many(bad)[1:]
+    np.testing.assert_allclose([each.score for each in after], [each.score for each in alone], rtol=1e-6)
+    one = OnlineBandit(linear(), count_pending=True)
+    one.select(bad[0])
+    np.testing.assert_allclose(one.select(good[1]).score, alone[0].score, rtol=1e-6)

@@ -1,5 +1,6 @@
 """Learning: by schedule, by hand, in the background, with a window; a lesson that fails does no harm."""
 
+import shutil
 import threading
 import time
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from neuralucb import OnlineBandit
-from tests.online.helpers import ARMS, bandit, contexts, linear, make, play
+from tests.online.helpers import ARMS, DIM, PLAIN, bandit, contexts, fingerprint, linear, make, play
 
 
 def test_it_learns_when_the_schedule_says():
@@ -18,6 +19,15 @@ def test_it_learns_when_the_schedule_says():
         play(one, 1, seed)
         learned.append(one.health().learned)
     assert [t + 1 for t in range(20) if learned[t] > (learned[t - 1] if t else 0)] == [3, 6, 10, 20]
+
+
+def test_by_default_it_learns_often_at_first():
+    one, at = OnlineBandit(linear(), sync="none"), []
+    for observed in range(1, 2301):
+        before = one.state.counts["learned"]
+        one.observe(one.select(np.ones((2, DIM), np.float32)).id, 0.0)
+        at += [observed] * (one.state.counts["learned"] - before)
+    assert at == [*range(10, 201, 10), *range(220, 1001, 20), *range(1050, 2001, 50), *range(2100, 2301, 100)]
 
 
 def test_with_manual_learning_only_learn_learns():
@@ -75,7 +85,7 @@ def test_a_lesson_that_fails_in_the_background_is_reported(monkeypatch):
 
 
 def test_a_lesson_that_diverged_is_not_promoted():
-    one = OnlineBandit(make(step_size=1e8), schedule="10")
+    one = OnlineBandit(make(**PLAIN, step_size=1e8), schedule="10")
     before = jax.tree.leaves(one.state.belief.params)
     play(one, 10)
     assert (one.health().learned, one.health().diverged) == (0, 1)
@@ -98,8 +108,48 @@ def test_a_window_forgets_older_observations():
     assert one.health().history_bytes < 20_000
 
 
+@pytest.mark.usefixtures("as_users_have_it")
+def test_a_window_keeps_the_errors_by_which_members_are_mixed():
+    """Predictions for rewards already seen prove nothing, so a lesson that observes the window again adds none."""
+
+    def errors_before_and_after(policy):
+        one = OnlineBandit(policy, window=20, learning="manual", example=contexts()[0])
+        play(one, 30)
+        one.learn()
+        play(one, 5, seed=1)
+        before = one.state.belief.inner
+        one.learn()
+        after = one.state.belief.inner
+        assert (np.asarray(after.networks.rounds) == 20).all()  # Z is that of the window
+        return before, after
+
+    before, after = errors_before_and_after(make("neural-mix"))
+    np.testing.assert_array_equal(before.errors, after.errors)
+    assert before.count == after.count > 20
+    before, after = errors_before_and_after(make("neural-mix")._replace(review=None))  # the control
+    assert not np.array_equal(before.errors, after.errors)
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+@pytest.mark.parametrize("learning", ["inline", "background"])
+def test_a_window_continues_bit_for_bit_after_a_crash(learning, tmp_path):
+    settings = {"window": 25, "schedule": "10", "floor": 0.1, "learning": learning, "sync": "none"}
+    with OnlineBandit(make("neural-mix"), journal=tmp_path / "journal", **settings) as one:
+        play(one, 48)
+    shutil.copytree(tmp_path / "journal", tmp_path / "crashed")
+    with OnlineBandit(make("neural-mix"), journal=tmp_path / "crashed", **settings) as again:
+        assert fingerprint(again) == fingerprint(one)
+        learned = again.health().learned
+        played = play(again, 10, seed=5)
+    assert learned >= 1
+    with OnlineBandit.load(tmp_path / "journal") as other:
+        np.testing.assert_array_equal(play(other, 10, seed=5)[:2], played[:2])
+
+
 def test_learning_twice_with_a_window_does_not_unlearn():
-    once = OnlineBandit(make(method="gradient-descent"), window=20, learning="manual")
+    once = OnlineBandit(
+        make(**PLAIN, method="gradient-descent", step_size=0.01, start="initial"), window=20, learning="manual"
+    )
     play(once, 25)
     once.learn()
     before = [np.asarray(leaf) for leaf in jax.tree.leaves(once.state.belief)]

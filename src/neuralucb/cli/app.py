@@ -15,23 +15,15 @@ except ImportError as _missing:  # the core installs without them
     ) from None
 from neuralucb import __version__
 from neuralucb.cli.data import data_app, table1
+from neuralucb.cli.exit_codes import BAD_INPUT, INTERRUPTED, SOFTWARE_FAULT, UNSOUND
 from neuralucb.cli.logs import evaluate, logs_app, train
 from neuralucb.cli.run import compare, demo, list_all, run
 from neuralucb.cli.sweeps import reproduce, resume, sweep
 from neuralucb.cli.theory import coverage, theory
-from neuralucb.runtime.errors import InputError, StorageError
+from neuralucb.runtime.errors import InputError, StorageError, UnsoundError
 from neuralucb.runtime.extensions import add_modules, imported
 
 __all__ = ["app", "main"]
-
-BAD_INPUT = 2
-"""Exit code for what the caller can mend."""
-
-SOFTWARE_FAULT = 70
-"""Exit code for a fault of the library, as in sysexits.h."""
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
 
 app: typer.Typer = typer.Typer(
     no_args_is_help=True,
@@ -76,12 +68,15 @@ def main() -> None:
     """Run the command.
 
     Bad input is one message and exit code 2, never a traceback; a fault of the library is a traceback and exit code 70.
+    Where what was computed is not sound the last line says so, and the exit code is 3.
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without Greek shows ?, not a traceback
     try:
         app()
+    except UnsoundError as problem:
+        _refuse(str(problem), "not sound:", UNSOUND)
     except (InputError, StorageError) as problem:
         _refuse(str(problem))
     except OSError as problem:
@@ -103,10 +98,10 @@ def main() -> None:
         sys.exit(BAD_INPUT if theirs else SOFTWARE_FAULT)
 
 
-def _refuse(message: str) -> None:
-    err.print("error:", style="bold red", end=" ")
+def _refuse(message: str, kind: str = "error:", code: int = BAD_INPUT) -> None:
+    err.print(kind, style="bold red", end=" ")
     err.print(message, soft_wrap=True)
-    sys.exit(BAD_INPUT)
+    sys.exit(code)
 
 
 def _module_at_fault(problem: BaseException) -> str:

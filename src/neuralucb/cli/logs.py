@@ -1,15 +1,17 @@
 """The commands about logs: `neuralucb logs convert|check`, `neuralucb evaluate`, `neuralucb train`."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from neuralucb.cli.exit_codes import FOUND_PROBLEMS
 from neuralucb.cli.options import AsJson, Formats, Out, Set, output_folder, prepare_folder, read_formats, read_set
 from neuralucb.display.console import err, out
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, UnsoundError
 
 if TYPE_CHECKING:
     from neuralucb.evaluation import Evaluation
@@ -94,7 +96,7 @@ def check(log: Source) -> None:
     if not found.sound:
         for reason, times in sorted(found.problems.items(), key=lambda item: -item[1]):
             err.print(f"{times} × {reason}", soft_wrap=True)
-        raise typer.Exit(1)
+        raise typer.Exit(FOUND_PROBLEMS)
     out.print("no problems found")
 
 
@@ -139,33 +141,39 @@ def evaluate(
     given = _open_table(log, reward, arm, propensity, drop, input_scaling) if is_table else _open_counted(log, skipped)
     where = output_folder(folder, as_json)
     keep_compiled()
-    made = []
+    made: list[Evaluation] = []
+    refused: dict[str, str] = {}
     for name, values in chosen.items():
-        with reading(given, f"{name} on", err, quiet=as_json) as read:
-            evaluation = evaluate_after_training(
-                jax.random.key(seed),
-                build(name, **shape_of(given), **values),
-                read,
-                name=name,
-                train=train,
-                methods=wanted,
-                level=level,
-                switch=switch,
-                schedule=learns,
-                skip_deterministic=skip_bad,
+        with reading(given, f"{name} on", err, quiet=as_json) as read, _collecting(refused, name):
+            made.append(
+                evaluate_after_training(
+                    jax.random.key(seed),
+                    build(name, **shape_of(given), **values),
+                    read,
+                    name=name,
+                    train=train,
+                    methods=wanted,
+                    level=level,
+                    switch=switch,
+                    schedule=learns,
+                    skip_deterministic=skip_bad,
+                )
             )
-        made.append(evaluation)
     if as_json:
         record = {"log": str(log), "level": level, "train": train, "skipped": skipped.count if skipped else 0}
-        print(json.dumps(record | {"evaluations": [one.as_json() for one in made]}, allow_nan=False))
-    _show(made, where, drawn, log, train, level, quiet=as_json)
+        record |= {"evaluations": [one.as_json() for one in made], "refused": refused}
+        print(json.dumps(record, allow_nan=False))
+    if made:
+        _show(made, where, drawn, log, train, level, quiet=as_json)
     _tell_skipped(skipped, log)
+    if refused:
+        raise UnsoundError(" ".join(refused.values()))
 
 
 def train(
     log: Source,
     model: Annotated[Path, typer.Option("--out", help="Folder for the model; OnlineBandit.load reads it.")],
-    policy: Annotated[str, typer.Option("--policy", help="An algorithm: see `neuralucb list`.")] = "neural-ucb",
+    policy: Annotated[str, typer.Option("--policy", help="An algorithm: see `neuralucb list`.")] = "neural-mix",
     settings: Set = None,
     seed: Seed = 0,
     floor: Annotated[
@@ -190,11 +198,21 @@ def train(
     with reading(given, f"{policy} learns from", err, quiet=False) as read:
         lesson = bandit.fit(read)
     _tell_skipped(skipped, log)
-    if not lesson.promoted:
-        raise InputError(f"{policy} diverged on {log} and was not saved; try a smaller step_size.")
+    failure = bandit.health().failure
+    if failure is not None:
+        raise UnsoundError(f"{policy} did not learn from {log} and was not saved: {failure}.")
     bandit.save(model)
     loss = "" if lesson.loss != lesson.loss else f", loss {lesson.loss:.4g}"
     out.print(f"{policy} learned from {lesson.observations} rewards{loss}: {model}", soft_wrap=True)
+
+
+@contextmanager
+def _collecting(refused: dict[str, str], name: str) -> Iterator[None]:
+    """Keeps why the policy of that name has no value, so that the others are shown all the same."""
+    try:
+        yield
+    except UnsoundError as problem:
+        refused[name] = str(problem)
 
 
 def _methods(text: str) -> tuple[str, ...] | None:

@@ -20,13 +20,13 @@ from neuralucb.cli.options import (
     with_options,
 )
 from neuralucb.display.console import err, out
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, UnsoundError
 
 if TYPE_CHECKING:
     from neuralucb.experiments import Comparison, Plan, Result
     from neuralucb.settings import Setting
 
-__all__ = ["compare", "demo", "list_all", "run"]
+__all__ = ["compare", "demo", "list_all", "refuse_diverged", "run"]
 
 DEMO_SETTINGS: dict[str, dict[str, dict[str, float]]] = {
     problem: {
@@ -44,9 +44,10 @@ def run(algorithm: Annotated[str, typer.Argument(help="See `neuralucb list`.")],
     """Run one algorithm on one problem: its regret over all seeds, as a table and a figure."""
     planned = _plan([algorithm], options)
     name = f"{algorithm}-{planned.problem.name}"
-    ((result, *_),) = _play([planned], options.folder, options.formats, options.as_json, name=name)
+    panels = _play([planned], options.folder, options.formats, options.as_json, name=name)
     if options.as_json:
-        print(json.dumps(result.as_json(), allow_nan=False))
+        print(json.dumps(panels[0][0].as_json(), allow_nan=False))
+    refuse_diverged(panels)
 
 
 @with_options
@@ -69,6 +70,7 @@ def compare(
         differences = [one.as_json() for one in _compared(planned, results).differences()]
         record = {"problem": problem, "results": [one.as_json() for one in results], "differences": differences}
         print(json.dumps(record, allow_nan=False))
+    refuse_diverged([results])
 
 
 def demo(
@@ -84,7 +86,7 @@ def demo(
         experiments.plan(problem, algorithms, {}, rounds=rounds, seeds=seeds)
         for problem, algorithms in DEMO_SETTINGS.items()
     ]
-    _play(planned, folder, formats, False, name="regret")
+    refuse_diverged(_play(planned, folder, formats, False, name="regret"))
 
 
 def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this algorithm's settings.")] = None) -> None:
@@ -107,6 +109,21 @@ def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this alg
     out.print(f"{chosen.name}: {chosen.summary}. {chosen.citation}.", style="bold")
     out.print(f"Departs from the paper in {chosen.departs}. The grid is the paper's, or ours where it gives none.\n")
     out.print(terminal_table(_setting_rows(chosen.settings), title="", left=5))
+
+
+def refuse_diverged(panels: Sequence[Sequence["Result"]]) -> None:
+    """End with a line about the runs that diverged, if any, and an exit code of their own."""
+    from neuralucb.experiments.tables import title_of
+    from neuralucb.runtime.words import listed
+
+    failed = [
+        f"{one.diverged} of {len(one.seeds)} runs of {title_of(one.algorithm)} on {one.problem}"
+        for results in panels
+        for one in results
+        if one.diverged
+    ]
+    if failed:
+        raise UnsoundError(f"{listed(failed)} diverged: their regret says nothing about the algorithm.")
 
 
 def _plan(algorithms: Sequence[str], options: RunOptions) -> "Plan":

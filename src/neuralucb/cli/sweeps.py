@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from neuralucb.cli.exit_codes import FOUND_PROBLEMS
 from neuralucb.cli.options import with_options
 from neuralucb.display.console import err, out
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, UnsoundError
 from neuralucb.runtime.extensions import imported
 
 if TYPE_CHECKING:
@@ -144,8 +145,9 @@ def _run(planned: dict[Path, "Sweep"], machine: Machine, *, dry_run: bool) -> No
         return
     failures = [failure for job in jobs for failure in _run_and_report(job, machine.address)]
     _print_failures(failures)
+    _refuse_diverged(jobs)
     if failures:
-        raise typer.Exit(1)
+        raise typer.Exit(FOUND_PROBLEMS)
 
 
 def _run_and_report(job: "Job", address: str | None) -> list["Failure"]:
@@ -166,6 +168,25 @@ def _run_and_report(job: "Job", address: str | None) -> list["Failure"]:
         ) from None
     out.print(f"{report}  ({time.monotonic() - started:.0f} s)", soft_wrap=True)
     return failures
+
+
+def _refuse_diverged(jobs: Sequence["Job"]) -> None:
+    """End with a line about best settings whose runs diverged. Others of a grid may: the table counts them."""
+    from neuralucb.experiments.tables import title_of
+    from neuralucb.runtime.words import counted, listed
+    from neuralucb.sweeps.selection import contests, read_grids
+
+    failed = [
+        f"{counted(one.diverged, 'run')} of {title_of(one.grid.algorithm)} on {one.grid.problem}"
+        for job in jobs
+        for one in contests(read_grids(job.store))
+        if one.diverged
+    ]
+    if failed:
+        raise UnsoundError(
+            f"with the best setting {listed(failed)} diverged: their regret says nothing about the algorithm; add "
+            "settings that do not diverge, such as a smaller step_size."
+        )
 
 
 def _print_not_found(job: "Job") -> None:

@@ -23,8 +23,10 @@ from neuralucb.cli.options import (
     read_formats,
     read_set,
 )
+from neuralucb.cli.run import refuse_diverged
 from neuralucb.display.console import err, out
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, UnsoundError
+from neuralucb.runtime.words import listed
 
 __all__ = ["coverage", "theory"]
 
@@ -83,6 +85,7 @@ def theory(
         show_theory(report, measured, where, console=err if as_json else out, formats=chosen)
     if as_json:
         print(json.dumps(report.as_json(measured), allow_nan=False))
+    refuse_diverged([[measured]])
 
 
 def coverage(
@@ -114,6 +117,13 @@ def coverage(
         show_coverage(measured, where, problem=problem, rounds=rounds, seeds=seeds, console=console, formats=chosen)
     if as_json:
         print(json.dumps(coverage_json(plans, measured), allow_nan=False))
+    failed = [
+        f"{found.diverged.sum()} of {len(found.diverged)} runs with {mode.confidence} γ and {mode.design} Z"
+        for mode, found in measured.items()
+        if found.diverged.any()
+    ]
+    if failed:
+        raise UnsoundError(f"{listed(failed)} diverged: their coverage says nothing.")
 
 
 def _with_flags(given: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from neuralucb.evaluation import reward_model
@@ -25,7 +26,7 @@ from neuralucb.evaluation.records import Evaluation, check_level
 from neuralucb.logs.batches import Batch, contexts_of
 from neuralucb.logs.formats import Log
 from neuralucb.policy import Belief, Policy
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, UnsoundError
 from neuralucb.runtime.precision import exact
 
 __all__ = ["evaluate", "target_probabilities"]
@@ -79,6 +80,7 @@ def evaluate(
 
     Raises:
         InputError: A method is unknown, a number is out of range, a decision is deterministic, or none can be used.
+        UnsoundError: A score of the policy is not finite: it would be valued as if it chose at random.
 
     Example:
         log = open_log(Path("log.parquet"))
@@ -128,7 +130,7 @@ def target_probabilities(policy: Policy, belief: Belief) -> Callable[[Batch], ja
         for batch in batches(open_log(Path("log.parquet"))):
             print(probabilities(batch))
     """
-    return lambda batch: _probabilities(policy, belief, batch.shared, batch.own, batch.available)
+    return lambda batch: _probabilities(policy, belief, batch.shared, batch.own, batch.available)[0]
 
 
 def _in_order(policy: Any, belief: Any, log: Any) -> tuple[Policy, Belief, Log]:
@@ -171,25 +173,41 @@ def _totals(part: Part, policy: Policy, belief: Belief, model: reward_model.Mode
 
 def _with_targets(part: Part, policy: Policy, belief: Belief) -> Iterator[tuple[Decisions, np.ndarray]]:
     """Batches and the policy's probabilities; the next batch is read while the last is computed."""
-    probabilities = target_probabilities(policy, belief)
-    waiting: tuple[Decisions, jax.Array] | None = None
+    waiting: tuple[Decisions, Any] | None = None
     for decisions in decisions_of(part):
-        computed = probabilities(decisions.batch)
+        batch = decisions.batch
+        computed = _probabilities(policy, belief, batch.shared, batch.own, batch.available)
         if waiting is not None:
-            yield waiting[0], np.asarray(waiting[1], np.float64)
+            yield _sound(part, *waiting)
         waiting = decisions, computed
     if waiting is not None:
-        yield waiting[0], np.asarray(waiting[1], np.float64)
+        yield _sound(part, *waiting)
+
+
+def _sound(part: Part, decisions: Decisions, computed: tuple[jax.Array, jax.Array]) -> tuple[Decisions, np.ndarray]:
+    """Decisions with the policy's probabilities, if its scores are finite."""
+    target, finite = computed
+    bad = decisions.use & ~np.asarray(finite)
+    if bad.any():
+        raise UnsoundError(
+            f"{part.log.path}: the policy's scores for decision {decisions.batch.line[bad.argmax()]} are not finite, "
+            "so that it has no value: its training diverged, or contexts are too large; scale them, or take an "
+            "algorithm that learns their units, such as neural-mix."
+        )
+    return decisions, np.asarray(target, np.float64)
 
 
 @exact
 @partial(jax.jit, static_argnums=0)
 def _probabilities(
     policy: Policy, belief: Belief, shared: jax.Array, own: jax.Array, available: jax.Array
-) -> jax.Array:
-    def one(row: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+) -> tuple[jax.Array, jax.Array]:
+    """[n, K] the policy's probabilities, and [n] whether the scores of all available arms are finite."""
+
+    def one(row: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         # propensities do not depend on the key, so any key will do; the choice itself is never computed
-        return policy.select(jax.random.key(0), belief, contexts_of(*row[:2]), row[2]).propensity
+        choice = policy.select(jax.random.key(0), belief, contexts_of(*row[:2]), row[2])
+        return choice.propensity, (jnp.isfinite(choice.score) | ~row[2]).all()
 
     return jax.lax.map(one, (shared, own, available), batch_size=ABREAST)
 

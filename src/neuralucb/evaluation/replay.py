@@ -14,7 +14,7 @@ from neuralucb.history import History, append, empty
 from neuralucb.logs.batches import contexts_of, one_context
 from neuralucb.logs.formats import Log
 from neuralucb.policy import Belief, Policy
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, UnsoundError
 from neuralucb.runtime.precision import exact
 from neuralucb.runtime.records import brief
 from neuralucb.schedules import Schedule, learning_rounds, read_schedule
@@ -57,6 +57,8 @@ class _State(NamedTuple):
     """int32"""
     total: jax.Array
     squares: jax.Array
+    unsound_at: jax.Array
+    """int32, decisions accepted when training first diverged or a score was first not finite, plus 1; 0 if never"""
 
 
 class _Rows(NamedTuple):
@@ -103,6 +105,7 @@ def replay(
     Raises:
         InputError: `level` is out of range, the schedule cannot be read, a decision is deterministic, fewer than two
             decisions are accepted, or so many that the propensities must be wrong.
+        UnsoundError: Training diverged, or a score of the policy is not finite.
 
     Example:
         log = open_log(Path("log.parquet"))
@@ -122,11 +125,17 @@ def replay(
     learns[learning_rounds(phases, rounds=capacity)] = True
     history = empty(survey.context, capacity=capacity + 1)
     zero: Any = np.zeros((), np.float64)
-    state = _State(policy.init(key_init), history.contexts, history.rewards, jnp.int32(0), zero, zero)
+    state = _State(policy.init(key_init), history.contexts, history.rewards, jnp.int32(0), zero, zero, jnp.int32(0))
     for number, decisions in enumerate(decisions_of(part)):
         key_batch = random.fold_in(key_rounds, number)
         state = _walk(policy, key_batch, state, np.float32(survey.lowest), learns, _rows(decisions))
     count = int(state.accepted)
+    if state.unsound_at:
+        raise UnsoundError(
+            f"{log.path}: replay: after {int(state.unsound_at) - 1} accepted decisions training diverged, or a score "
+            "was not finite, so that there is no estimate; try a smaller step_size, or an algorithm that learns the "
+            "units of contexts and rewards, such as neural-mix."
+        )
     if count == capacity:
         raise InputError(
             f"{log.path}: replay accepted more than its propensities allow, {expected:.0f} of {survey.decisions} "
@@ -185,15 +194,19 @@ def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, lear
         def observe(belief: Belief) -> Belief:
             return policy.observe(belief, context, row.reward)
 
-        def learn(belief: Belief) -> Belief:
+        def learn(belief: Belief) -> tuple[Belief, jax.Array]:
             seen = History(history.contexts, history.rewards, accepted, accepted)
-            return policy.learn(key_learn, belief, seen)[0]
+            trained, info = policy.learn(key_learn, belief, seen)
+            return trained, info.diverged
 
         belief = lax.cond(accept, observe, lambda belief: belief, state.belief)
-        belief = lax.cond(accept & learns[accepted], learn, lambda belief: belief, belief)
+        nothing = lambda belief: (belief, jnp.zeros((), bool))  # noqa: E731
+        belief, diverged = lax.cond(accept & learns[accepted], learn, nothing, belief)
+        unsound = diverged | (row.use & (~jnp.isfinite(choice.score) & row.available).any())
+        unsound_at = jnp.where((state.unsound_at == 0) & unsound, accepted + 1, state.unsound_at)
         kept = jnp.where(accept, row.reward, 0).astype(state.total.dtype)
         total, squares = state.total + kept, state.squares + kept**2
-        return _State(belief, history.contexts, history.rewards, accepted, total, squares), None
+        return _State(belief, history.contexts, history.rewards, accepted, total, squares, unsound_at), None
 
     return lax.scan(one, state, (random.split(key, len(rows.arm)), rows))[0]
 

@@ -11,8 +11,8 @@ from neuralucb.evaluation.records import Evaluation
 from neuralucb.evaluation.replay import replay, with_replay
 from neuralucb.logs.formats import Log
 from neuralucb.logs.warm_start import learn_from
-from neuralucb.policy import Policy
-from neuralucb.runtime.errors import InputError
+from neuralucb.policy import Belief, Policy
+from neuralucb.runtime.errors import InputError, UnsoundError
 from neuralucb.schedules import Schedule, read_schedule
 
 __all__ = ["SCHEDULE", "evaluate_after_training"]
@@ -57,6 +57,8 @@ def evaluate_after_training(
     Raises:
         InputError: A method is unknown, a number is out of range, the schedule cannot be read, a decision is
             deterministic, or the log has too few decisions to train on or to value with.
+        UnsoundError: Training diverged, there or in replay, or a score of the policy is not finite: an untrained policy
+            must not be valued under a trained one's name.
 
     Example:
         log = open_log(Path("log.parquet"))
@@ -73,7 +75,7 @@ def evaluate_after_training(
     phases = read_schedule(schedule)
     key_learn, key_replay = random.split(key)
     begin = int(log.decisions * train)
-    belief = learn_from(key_learn, policy, log, end=begin).belief if begin else policy.init(key_learn)
+    belief = _trained(key_learn, policy, log, begin, name) if begin else policy.init(key_learn)
     made = evaluate(
         policy,
         belief,
@@ -90,7 +92,19 @@ def evaluate_after_training(
     try:
         replayed = replay(key_replay, policy, log, schedule=phases, level=level, skip_deterministic=skip_deterministic)
     except InputError as problem:
-        if methods is not None:
+        if methods is not None or isinstance(problem, UnsoundError):
             raise
         return made._replace(notes=(*made.notes, f"no replay: {str(problem).rstrip('.')}"))
     return with_replay(made, replayed)
+
+
+def _trained(key: jax.Array, policy: Policy, log: Log, end: int, name: str) -> Belief:
+    """What the policy has learned from the decisions before `end`."""
+    learned = learn_from(key, policy, log, end=end)
+    if learned.info.diverged:
+        raise UnsoundError(
+            f"{name} diverged while it learned from the first {end} decisions of {log.path}, so that it has no value; "
+            "try a smaller step_size, or an algorithm that learns the units of contexts and rewards, such "
+            "as neural-mix."
+        )
+    return learned.belief

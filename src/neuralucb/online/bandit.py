@@ -4,18 +4,20 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from neuralucb.online.arms import ArmId, arm_id
-from neuralucb.online.compiled import Choices, Programs, power_of_two
+from neuralucb.online.choices import choose, decision_event, warm_up
+from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import shape_of_policy
 from neuralucb.online.health import Health, examine
 from neuralucb.online.inputs import (
     Request,
+    RewardBounds,
     check_policy,
     feature_names,
     is_number,
@@ -26,16 +28,19 @@ from neuralucb.online.inputs import (
     read_settings,
 )
 from neuralucb.online.journal import Sync
-from neuralucb.online.keeper import Identity, Keeper, Saved, readable, restore_saved, save
+from neuralucb.online.keeper import Identity, Keeper, Saved, commit, readable, restore_saved, save
 from neuralucb.online.ledger import Decision, Explanation
+from neuralucb.online.lesson_record import warn
 from neuralucb.online.lessons import Background, Lesson, log_failure, train
-from neuralucb.online.state import Basis, Event, State
+from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError, StorageError
-from neuralucb.schedules import is_due, read_schedule
+from neuralucb.schedules import next_due, read_schedule
 from neuralucb.settings import check_integer
 
 __all__ = ["OnlineBandit"]
+
+OFTEN_AT_FIRST = "10:200,20:1000,50:2000,100"
 
 
 class OnlineBandit:
@@ -44,11 +49,14 @@ class OnlineBandit:
     Args:
         policy: Made by `build`, or your own.
         seed: Of everything random; the same calls in the same order give the same decisions.
-        schedule: When to learn, in observations: `"100"`, or `"10:500,100"`.
+        schedule: When to learn, in observations: `"100"`, or `"10:500,100"`. By default after every 10 up to 200, every
+            20 up to 1000, every 50 up to 2000, and every 100 after: the first lessons teach most, and cost least.
         learning: `"inline"`: the `observe` that makes a lesson due waits for it; `"background"`: a thread learns;
             `"manual"`: only `learn()` does.
         window: Learn from the last so many observations only, and forget older ones, for a world that drifts.
         normalize: Show the policy rewards minus their mean, over their standard deviation; decisions are denormalized.
+        reward_range: The lowest and the highest reward there can be; those outside are treated as `outside` says.
+        outside: `"refuse"`: they raise InputError; `"clip"`: they are moved to the bound, and counted in `health()`.
         count_pending: Treat pending decisions as if they had brought their expected reward, so that a batch explores.
         floor: The probability of choosing uniformly among the available arms. Without it the choices of UCB are
             deterministic, and their log says little about other policies.
@@ -73,10 +81,12 @@ class OnlineBandit:
         policy: Policy,
         *,
         seed: int = 0,
-        schedule: str = "100",
+        schedule: str = OFTEN_AT_FIRST,
         learning: Literal["inline", "background", "manual"] = "inline",
         window: int | None = None,
         normalize: bool = False,
+        reward_range: tuple[float, float] | None = None,
+        outside: Literal["refuse", "clip"] = "refuse",
         count_pending: bool = False,
         floor: float = 0.0,
         journal: str | Path | None = None,
@@ -87,13 +97,12 @@ class OnlineBandit:
         check_policy(policy, journal)
         self.settings: dict[str, Any] = read_settings(
             seed=seed, schedule=schedule, learning=learning, window=window, normalize=normalize,
-            count_pending=count_pending, floor=floor, snapshot_every=snapshot_every, sync=sync,
+            reward_range=reward_range, outside=outside, count_pending=count_pending, floor=floor,
+            snapshot_every=snapshot_every, sync=sync,
         )  # fmt: skip
         self.name: str = secrets.token_hex(8)
         """with which the ids of its decisions begin"""
         self.policy = policy
-        self.failure: str | None = None
-        """why the last lesson or snapshot that was due failed, if it did"""
         self.state: State = State(
             Programs(policy, self.settings["seed"], self.settings["floor"]),
             shape_of_policy(policy, example),
@@ -103,10 +112,13 @@ class OnlineBandit:
         )
         """everything it knows, to look at; only the methods of the bandit change it"""
         self._schedule = read_schedule(schedule)
+        self._bounds = RewardBounds.read(self.settings)
         self._lock = threading.RLock()
         """held while the state is read or changed"""
         self._learning = threading.RLock()
         """held during a lesson or a snapshot, of which there is one at a time"""
+        self._problem: str | None = None
+        """why the last lesson or snapshot that was due could not be made, if so"""
         self._keeper: Keeper | None = None
         if journal is not None:
             self._keeper = Keeper(Path(journal), sync, self.state, self._identity)
@@ -127,16 +139,11 @@ class OnlineBandit:
             The decision, recorded. Pass its `id` to `observe` when the reward is known.
 
         Raises:
-            InputError: An argument cannot be used; nothing has changed.
+            InputError: An argument cannot be used, or the contexts are so large that what the policy believes of an
+                available arm is not finite; nothing has changed.
             StorageError: The journal accepts no more writes.
         """
-        request = read_request(self.state.arms, contexts, arms, available, 1)
-        if self.settings["count_pending"]:
-            return self._decide_sequentially(request.as_batch(), power_of_two(len(request.available)))[0]
-        with self._lock:
-            basis = self.state.basis(1)
-        choices = self.state.programs.choose(basis.first, basis.belief, request.contexts, request.available)
-        return self._record(basis, request.ids, choices)[0]
+        return self._decide(read_request(self.state.arms, contexts, arms, available, 1))[0]
 
     def select_many(
         self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None
@@ -151,15 +158,7 @@ class OnlineBandit:
         Returns:
             B decisions, in order.
         """
-        request = read_request(self.state.arms, contexts, arms, available, 2)
-        if self.settings["count_pending"]:
-            return self._decide_sequentially(request, request.capacity)
-        with self._lock:
-            basis = self.state.basis(len(request.available))
-        choices = self.state.programs.choose_many(
-            basis.first, basis.belief, request.contexts, request.available, capacity=request.capacity
-        )
-        return self._record(basis, request.ids, choices)
+        return self._decide(read_request(self.state.arms, contexts, arms, available, 2))
 
     def observe(self, decision_id: str, reward: float) -> None:
         """Record the reward of a decision, however late.
@@ -169,7 +168,8 @@ class OnlineBandit:
             reward: A finite number.
 
         Raises:
-            InputError: The decision is unknown, has expired or already has its reward, or the reward is not finite.
+            InputError: The decision is unknown, has expired or already has its reward, or the reward is not finite or
+                outside `reward_range`.
             StorageError: The journal accepts no more writes.
         """
         self.observe_many([decision_id], [reward])
@@ -182,16 +182,18 @@ class OnlineBandit:
             rewards: One finite number per decision.
 
         Raises:
-            InputError: A decision is unknown, has expired or already has its reward, or a reward is not finite.
+            InputError: A decision is unknown, has expired or already has its reward, or a reward is not finite or
+                outside `reward_range`.
             StorageError: The journal accepts no more writes.
         """
         ids = read_ids(decision_ids)
-        values = read_rewards(rewards, len(ids))
+        values, clipped = read_rewards(rewards, self._bounds, len(ids))
         if len(values) == 0:
             return
         with self._lock:
             numbers = self.state.ledger.numbers(ids, self.name)
-            self._commit(Event("reward", {}, {"numbers": np.asarray(numbers, np.int64), "rewards": values}))
+            arrays = {"numbers": np.asarray(numbers, np.int64), "rewards": values}
+            self._commit(Event("reward", {"clipped": clipped} if clipped else {}, arrays))
         self._after_observing()
 
     def fit(self, contexts: Any, arms: Any = None, rewards: Any = None) -> Lesson:
@@ -211,11 +213,12 @@ class OnlineBandit:
             StorageError: The journal accepts no more writes.
         """
         names = feature_names(contexts, self.state.names)
-        for rows, values in read_observations(self.state.arms, contexts, arms, rewards):
+        for rows, values, clipped in read_observations(self.state.arms, contexts, arms, rewards, self._bounds):
             with self._lock:
                 if names != self.state.names:
                     self._commit(Event("names", {"names": names}, {}))
-                self._commit(Event("fit", {}, {**self.state.context_arrays(rows), "rewards": values}))
+                arrays = {**self.state.context_arrays(rows), "rewards": values}
+                self._commit(Event("fit", {"clipped": clipped} if clipped else {}, arrays))
         lesson = self.learn()
         self._after_observing()
         return lesson
@@ -239,7 +242,8 @@ class OnlineBandit:
         """Train now, on what has been observed so far; other threads may select and observe during it.
 
         Returns:
-            The lesson. If it is not `promoted`, the last good belief stays in use.
+            The lesson. If it is not `promoted`, the last good belief stays in use; its `failure`, a warning on the
+            logger `neuralucb` and `health()` say why.
         """
         with self._learning:
             with self._lock:
@@ -249,12 +253,15 @@ class OnlineBandit:
                 number = self.state.counts["learned"] + self.state.counts["diverged"]
             try:
                 lesson, arrays = train(self.state, training, number)
+                ended = {"promoted": lesson.promoted, "loss": lesson.loss, "failure": lesson.failure}
                 with self._lock:
-                    self._commit(Event("learn", {"promoted": lesson.promoted, "loss": lesson.loss}, arrays))
+                    self._commit(Event("learn", ended, arrays))
             except BaseException:
                 with self._lock, suppress(StorageError):
                     self._commit(Event("abandon", {}, {}))
                 raise
+            if not lesson.promoted:
+                warn(self.state.lessons.lesson_failure())
             return lesson
 
     def add_arm(self, arm: ArmId, features: Any = None) -> None:
@@ -356,7 +363,7 @@ class OnlineBandit:
     def health(self) -> Health:
         """Counters, memory, and whether the belief is sound; print it."""
         with self._lock:
-            return examine(self.state, self._keeper, self.failure)
+            return examine(self.state, self._keeper, self._problem, self._next_lesson())
 
     @property
     def names(self) -> dict[str, list[str]] | None:
@@ -373,52 +380,35 @@ class OnlineBandit:
         Returns:
             How many programs have been compiled so far.
         """
-        state = self.state
-        count = check_integer("arms", arms or state.arms.capacity or max(1, len(state.arms.slots)), 1)
+        known = self.state.arms
+        count = check_integer("arms", arms or known.capacity or max(1, len(known.slots)), 1)
         decisions = check_integer("decisions", decisions, 1)
-        zeros = state.shape.zeros(decisions, count)
-        state.programs.warm_up(state.belief, zeros, sequential=self.settings["count_pending"])
-        contexts, rewards = state.observations.in_window()
-        state.programs.learn(0, state.belief, state.observations.history(contexts, state.normalized(rewards)))
-        return state.programs.compilations
+        return warm_up(self.state, decisions, count, sequential=self.settings["count_pending"])
 
     @property
     def _identity(self) -> Identity:
         return Identity(self.name, self.settings, self.policy)
 
-    def _decide_sequentially(self, request: Request, capacity: int) -> list[Decision]:
-        """Decisions that take all pending ones, and each other, into account: no other may be made in between."""
-        with self._lock:
-            basis, belief = self.state.basis(len(request.available)), self.state.belief_with_pending()
-            choices = self.state.programs.choose_sequentially(
-                basis.first, belief, request.contexts, request.available, capacity=capacity
-            )
-            return self._record(basis, request.ids, choices)
-
-    def _record(self, basis: Basis, ids: tuple[ArmId, ...] | None, choices: Choices) -> list[Decision]:
-        """Write choices to the journal and the ledger; only then are they decisions."""
-        if self.state.normalize:
-            basis.moments.denormalize(choices.rows)
-        fields = {"first": basis.first, "version": basis.version, "time": time.time(), "arms": ids}
-        arrays = {"rows": choices.rows, **self.state.context_arrays(choices.contexts)}
-        for array in arrays.values():
-            array.flags.writeable = False  # decisions show views of the ledger's arrays
-        with self._lock:
-            self._commit(Event("decide", fields, arrays))
-            batch = self.state.ledger.pending[basis.first]
+    def _decide(self, request: Request) -> list[Decision]:
+        """Choose, then write the choices to the journal and the ledger; only then are they decisions."""
+        sequential = self.settings["count_pending"]
+        with self._lock if sequential else nullcontext():  # sequential: no other may be made in between
+            with self._lock:
+                basis = self.state.basis(request.decisions)
+            try:
+                choices = choose(self.state, basis, request, sequential=sequential)
+            except InputError:
+                with self._lock:
+                    self.state.ledger.release(basis.first, request.decisions)
+                raise
+            event = decision_event(self.state, basis, request.ids, choices)
+            with self._lock:
+                self._commit(event)
+                batch = self.state.ledger.pending[basis.first]
         return batch.decisions(self.name)
 
     def _commit(self, event: Event) -> None:
-        """Write an event to the journal, then apply it."""
-        if self._keeper is not None:
-            self._keeper.append(event)
-        try:
-            self.state.apply(event)
-            self.state.absorb_buffer()
-        except BaseException as problem:
-            if self._keeper is not None:
-                self._keeper.fail(problem)
-            raise
+        commit(self._keeper, self.state, event)
 
     def _after_observing(self) -> None:
         if self._lesson_is_due() or (self._keeper is not None and self._keeper.is_due()):
@@ -427,10 +417,14 @@ class OnlineBandit:
             else:
                 self._do_what_is_due()
 
+    def _next_lesson(self) -> int | None:
+        """At which observation the next lesson is due, if one is."""
+        manual = self.settings["learning"] == "manual"
+        return None if manual else next_due(self._schedule, since=self.state.learned_at)
+
     def _lesson_is_due(self) -> bool:
-        if self.settings["learning"] == "manual":
-            return False
-        return is_due(self._schedule, since=self.state.learned_at, now=self.state.observations.total)
+        due = self._next_lesson()
+        return due is not None and due <= self.state.observations.total
 
     def _do_what_is_due(self) -> None:
         """A lesson, a snapshot, or both. If one fails, observations are safe all the same, and health() says why."""
@@ -440,9 +434,9 @@ class OnlineBandit:
                     self.learn()
                 if self._keeper is not None and self._keeper.is_due():
                     self._keeper.snapshot(self._lock)
-                self.failure = None
+                self._problem = None
             except Exception as problem:
-                self.failure = log_failure(problem)
+                self._problem = log_failure(problem)
 
     def _require_keeper(self) -> Keeper:
         if self._keeper is None:

@@ -56,7 +56,9 @@ class Programs:
         with jax.enable_x64(True):
             self._keys = _Keys(*random.split(random.key(seed), 3))
         self._init = policy.init
-        self._compiled = _compile(Policy(*policy[:4]), floor_share)
+        self.reviews: bool = policy.review is not None
+        """whether the policy can compute anew what observing accumulates"""
+        self._compiled = _compile(Policy(*policy[:4], review=policy.review), floor_share)
 
     def init(self) -> Belief:
         """The belief before the first observation."""
@@ -118,6 +120,11 @@ class Programs:
         """The trained belief, how training went, and whether the belief is finite."""
         after, info, finite = self._call("learn", self._keys.learn, np.uint32(number), belief, history)
         return jax.block_until_ready(after), jax.device_get(info), bool(finite)
+
+    def review(self, belief: Belief, history: History) -> tuple[Belief, bool]:
+        """The belief with what observing accumulates computed anew from a history, and whether it is finite."""
+        after, finite = self._call("review", belief, history)
+        return jax.block_until_ready(after), bool(finite)
 
     def warm_up(self, belief: Belief, contexts: Any, *, sequential: bool) -> None:
         """Compile the programs for decisions over contexts [B, K, …], with and without arm ids, and for absorbing."""
@@ -182,7 +189,8 @@ def _compile(bare: Policy, floor_share: float) -> _Compiled:
             choice, row = choose(key, number, belief, contexts, available)
             context = jax.tree.map(lambda leaf: leaf[choice.arm], contexts)
             after = policy.observe(belief, context, choice.mean[choice.arm].astype(jnp.float32))
-            return jax.tree.map(lambda new, old: jnp.where(real, new, old), after, belief), row
+            use = real & _is_finite(after)  # one harmful request must not spoil those after it
+            return jax.tree.map(lambda new, old: jnp.where(use, new, old), after, belief), row
 
         return lax.scan(one, belief, (numbers, contexts, available, real))
 
@@ -197,12 +205,18 @@ def _compile(bare: Policy, floor_share: float) -> _Compiled:
         after, info = policy.learn(random.fold_in(key, number), belief, history)
         return after, info, _is_finite(after)
 
+    def review(belief: Belief, history: History) -> tuple[Belief, Any]:
+        assert policy.review is not None
+        after = policy.review(belief, history)
+        return after, _is_finite(after)
+
     functions = {
         "choose": choose_one,
         "choose_many": jax.vmap(choose_one, (None, 0, None, 0, 0)),
         "choose_sequentially": choose_sequentially,
         "absorb": absorb,
         "learn": learn,
+        "review": review,
     }
     compilations: list[str] = []
 

@@ -1,5 +1,7 @@
 """The shape of one arm's context: what a policy expects, and contexts read from a caller's arrays and lists."""
 
+from decimal import Decimal
+from numbers import Real
 from typing import Any, NamedTuple
 
 import jax
@@ -8,7 +10,10 @@ import numpy as np
 from neuralucb.policy import Policy, Slot
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["ContextShape", "array_shape", "read_floats", "shape_of_policy"]
+__all__ = ["ContextShape", "array_shape", "numbers_in", "read_floats", "shape_of_policy"]
+
+REAL = (Real, Decimal, np.bool_)
+"""What counts as a number among objects."""
 
 
 class ContextShape(NamedTuple):
@@ -99,13 +104,25 @@ def read_floats(values: Any, expected: str) -> np.ndarray:
     expected  the beginning of the message for anything else: strings, dates, rows of different lengths
     """
     try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "fiubOV":  # V: bfloat16; np.asarray(["1"], float) would read the string
-            raise TypeError
         with np.errstate(over="ignore"):
-            return np.asarray(array, np.float32)
+            return np.asarray(numbers_in(values), np.float32)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{expected}, got {_shortened(values)}; encode strings, dates and categories first.") from None
+
+
+def numbers_in(values: Any) -> np.ndarray:
+    """The values as an array of real numbers, True and False among them. Raises TypeError or ValueError for others.
+
+    NumPy alone would read "1" and b"1" as numbers, where an array of objects holds them, and 1 + 2j as 1.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "O":
+        if not all(isinstance(each, REAL) and not isinstance(each, np.timedelta64) for each in array.flat):
+            raise TypeError
+        return array
+    if array.dtype.kind not in "fiubV" or array.dtype.names is not None:  # V: bfloat16, or fields with names
+        raise TypeError
+    return array
 
 
 def array_shape(values: Any) -> tuple[int, ...] | None:
@@ -126,15 +143,13 @@ def _example_leaf(leaf: Any) -> np.ndarray:
 def _read_leaf(leaf: Any, kind: str) -> np.ndarray:
     """A leaf of this type. Numbers too large for float32 become infinite; integers must not change."""
     try:
-        array = np.asarray(leaf)
-        if array.dtype.kind not in "fiub":
-            raise TypeError
+        array = numbers_in(leaf)
         with np.errstate(over="ignore", invalid="ignore"):
             read = np.asarray(array, np.dtype(kind), order="C")
         if read.dtype.kind in "iu" and (read != array).any():
             raise TypeError
         return read
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = "whole numbers" if np.dtype(kind).kind in "iu" else "numbers"
         raise InputError(
             f"contexts must be {numbers}, got {_shortened(leaf)}; encode strings, dates and categories first."
@@ -147,5 +162,5 @@ def _describe_type(value: Any) -> str:
 
 
 def _shortened(value: Any) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())  # on one line
     return text if len(text) <= 80 else f"{text[:77]}..."

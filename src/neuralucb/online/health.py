@@ -34,8 +34,12 @@ class Health(NamedTuple):
     learned: int
     diverged: int
     """lessons that were not promoted: the last good belief stayed in use"""
+    learning: str
+    """when the last good lesson was, or how many have failed since"""
     refused: int
     """observations that would have made the belief infinite or NaN; they stay in the history"""
+    clipped: int
+    """rewards that were outside `reward_range` and moved to its bound"""
     loss: float
     """of the last lesson that was promoted"""
     smallest_variance: float
@@ -54,14 +58,18 @@ class Health(NamedTuple):
     compiled: int
     """programs compiled so far"""
     failure: str | None
-    """why the last lesson or snapshot that was due failed, if it did"""
+    """what is wrong, if anything: a lesson or snapshot that failed, with no good one since, or refused observations"""
 
     def __str__(self) -> str:
         return "\n".join(f"{name:>18}  {_shown(value)}" for name, value in self._asdict().items())
 
 
-def examine(state: State, keeper: Keeper | None, failure: str | None) -> Health:
-    """The health of a bandit, whose lock the caller holds."""
+def examine(state: State, keeper: Keeper | None, problem: str | None, due: int | None) -> Health:
+    """The health of a bandit, whose lock the caller holds.
+
+    problem  why a lesson or a snapshot could not be made
+    due      at which observation the next lesson is due
+    """
     counts = state.counts
     decisions = counts["decisions"]
     designs = [leaf for leaf in jax.tree.leaves(state.belief, is_leaf=_is_full) if _is_full(leaf)]
@@ -73,7 +81,9 @@ def examine(state: State, keeper: Keeper | None, failure: str | None) -> Health:
         explored=counts["explored"] / decisions if decisions else float("nan"),
         learned=counts["learned"],
         diverged=counts["diverged"],
+        learning=state.lessons.words(state.observations.total, due),
         refused=counts["refused"],
+        clipped=counts["clipped"],
         loss=state.loss,
         smallest_variance=state.smallest_variance,
         inverse_drift=max((float(exact(drift)(design)) for design in designs), default=float("nan")),
@@ -85,7 +95,7 @@ def examine(state: State, keeper: Keeper | None, failure: str | None) -> Health:
         torn_bytes=0 if keeper is None else keeper.torn_bytes,
         replayed=0 if keeper is None else keeper.replayed,
         compiled=state.programs.compilations,
-        failure=failure,
+        failure="; ".join(filter(None, (problem, state.lessons.failure(counts["refused"])))) or None,
     )
 
 

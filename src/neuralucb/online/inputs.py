@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralucb.online.arms import ArmId, Arms, arm_id
 from neuralucb.online.compiled import power_of_two
-from neuralucb.online.context_shape import array_shape
+from neuralucb.online.context_shape import array_shape, numbers_in
 from neuralucb.online.journal import SYNCS
 from neuralucb.policy import Policy, Slot
 from neuralucb.runtime.errors import InputError
@@ -18,6 +18,7 @@ from neuralucb.settings import check_integer
 
 __all__ = [
     "Request",
+    "RewardBounds",
     "check_policy",
     "feature_names",
     "is_number",
@@ -29,6 +30,9 @@ __all__ = [
 ]
 
 LEARNING = ("inline", "background", "manual")
+OUTSIDE = ("refuse", "clip")
+LARGEST = float(np.finfo(np.float32).max)
+"""Policies learn from rewards in float32."""
 FIT_ROWS = 4096
 """Observations that `fit` records at once; other threads may decide in between."""
 
@@ -48,10 +52,46 @@ class Request(NamedTuple):
         return self._replace(contexts=contexts, available=self.available[None])
 
     @property
+    def decisions(self) -> int:
+        """How many decisions to make."""
+        return 1 if self.available.ndim == 1 else len(self.available)
+
+    @property
     def capacity(self) -> int:
         """How many arms to compile for: arms with ids are added and removed, so their number is padded."""
         arms = self.available.shape[-1]
         return arms if self.ids is None else power_of_two(arms)
+
+
+class RewardBounds(NamedTuple):
+    """Which rewards there can be, and whether others are clipped or refused."""
+
+    low: float
+    high: float
+    clip: bool
+
+    @classmethod
+    def read(cls, settings: dict[str, Any]) -> "RewardBounds | None":
+        """From a bandit's settings, which have been checked; None if they set no range."""
+        if settings["reward_range"] is None:
+            return None
+        low, high = settings["reward_range"]
+        return cls(low, high, settings["outside"] == "clip")
+
+    def check(self, rewards: np.ndarray) -> None:
+        """Refuse a reward outside, unless such are clipped."""
+        outside = (rewards < self.low) | (rewards > self.high)
+        if not self.clip and outside.any():
+            raise InputError(
+                f"reward must be from {self.low:g} to {self.high:g}, the reward_range, got {rewards[outside][0]:g}; "
+                'correct it, let the decision expire, or set outside="clip".'
+            )
+
+    def apply(self, rewards: np.ndarray) -> tuple[np.ndarray, int]:
+        """The rewards, and how many of them were clipped."""
+        self.check(rewards)
+        clipped = np.clip(rewards, self.low, self.high)
+        return clipped, int(np.count_nonzero(clipped != rewards))
 
 
 def check_policy(policy: Any, journal: Any) -> None:
@@ -63,11 +103,11 @@ def check_policy(policy: Any, journal: Any) -> None:
 
 
 def read_settings(
-    *, seed: Any, schedule: Any, learning: Any, window: Any, normalize: Any, count_pending: Any, floor: Any,
-    snapshot_every: Any, sync: Any,
+    *, seed: Any, schedule: Any, learning: Any, window: Any, normalize: Any, reward_range: Any, outside: Any,
+    count_pending: Any, floor: Any, snapshot_every: Any, sync: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """A bandit's settings, as they are stored with its state."""
-    for name, value, known in (("learning", learning, LEARNING), ("sync", sync, SYNCS)):
+    for name, value, known in (("learning", learning, LEARNING), ("sync", sync, SYNCS), ("outside", outside, OUTSIDE)):
         if value not in known:
             raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
     for name, value in (("normalize", normalize), ("count_pending", count_pending)):
@@ -77,12 +117,18 @@ def read_settings(
         raise InputError(f"schedule must not forget (!) here, got {schedule!r}; set window instead.")
     if not is_number(floor) or not 0 <= floor <= 1:
         raise InputError(f"floor must be a probability, from 0 to 1, got {floor!r}; 0.02 explores one in fifty.")
+    if reward_range is None and outside != "refuse":
+        raise InputError(
+            f"outside goes with reward_range, which is None, got {outside!r}; set reward_range=(low, high)."
+        )
     return {
         "seed": check_integer("seed", seed, 0),
         "schedule": str(schedule),
         "learning": learning,
         "window": None if window is None else check_integer("window", window, 1),
         "normalize": bool(normalize),
+        "reward_range": None if reward_range is None else _read_range(reward_range),
+        "outside": outside,
         "count_pending": bool(count_pending),
         "floor": float(floor),
         "snapshot_every": check_integer("snapshot_every", snapshot_every, 1),
@@ -112,13 +158,10 @@ def read_ids(decision_ids: Any) -> Sequence[str]:
     return decision_ids
 
 
-def read_rewards(rewards: Any, count: int | None = None) -> np.ndarray:
-    """Finite numbers, `count` of them if that is given."""
+def read_rewards(rewards: Any, bounds: RewardBounds | None, count: int | None = None) -> tuple[np.ndarray, int]:
+    """Finite numbers within the bounds, `count` of them if that is given, and how many were clipped."""
     try:
-        array = np.asarray(rewards)
-        if array.dtype.kind not in "fiubO":  # NumPy would read "1" as a number, and 1 + 2j as 1
-            raise TypeError
-        values = np.asarray(array, np.float64)
+        values = np.asarray(numbers_in(rewards), np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"rewards must be numbers, got {rewards!r:.80}.") from None
     if count is None and values.ndim == 1:
@@ -126,27 +169,30 @@ def read_rewards(rewards: Any, count: int | None = None) -> np.ndarray:
     if values.shape != (count,):
         expected = "a list of numbers" if count is None else f"{count} numbers, one per decision"
         raise InputError(f"rewards must be {expected}, got shape {values.shape}.")
-    bad = ~(np.abs(values) <= np.finfo(np.float32).max)
+    bad = ~np.isfinite(values) if bounds is not None else ~(np.abs(values) <= LARGEST)
     if bad.any():
         raise InputError(
             f"reward must be a finite number, got {values[bad][0]}; if it is unknown, let the decision expire."
         )
-    return values
+    return (values, 0) if bounds is None else bounds.apply(values)
 
 
-def read_observations(arms: Arms, contexts: Any, choices: Any, rewards: Any) -> Iterator[tuple[Any, np.ndarray]]:
-    """The contexts of the arms played and their rewards, in batches; all are checked before the first."""
+def read_observations(
+    arms: Arms, contexts: Any, choices: Any, rewards: Any, bounds: RewardBounds | None
+) -> Iterator[tuple[Any, np.ndarray, int]]:
+    """The contexts of the arms played, their rewards and how many were clipped, in batches; all are checked first."""
     if hasattr(contexts, "chunks"):
         if choices is not None or rewards is not None:
             raise InputError("arms and rewards must be None when contexts is a log, which contains them.")
-        yield from _read_log(arms, contexts)
+        yield from _read_log(arms, contexts, bounds)
         return
     if rewards is None:
         raise InputError("rewards must be numbers, one per context, got None.")
-    values = read_rewards(rewards)
+    values, clipped = read_rewards(rewards, bounds)
     rows = _played_contexts(arms, contexts, choices, len(values))
     for first in range(0, len(values), FIT_ROWS):
-        yield jax.tree.map(lambda leaf, first=first: leaf[first : first + FIT_ROWS], (rows, values))
+        batch = jax.tree.map(lambda leaf, first=first: leaf[first : first + FIT_ROWS], (rows, values))
+        yield *batch, clipped if first == 0 else 0
 
 
 def feature_names(contexts: Any, known: dict[str, list[str]] | None) -> dict[str, list[str]] | None:
@@ -157,6 +203,19 @@ def feature_names(contexts: Any, known: dict[str, list[str]] | None) -> dict[str
     if known is not None and known != names:
         raise InputError(f"{contexts.path} has the features {names}, but the bandit has learned from {known}.")
     return names
+
+
+def _read_range(reward_range: Any) -> list[float]:
+    """The lowest and the highest reward, as they are stored in JSON."""
+    try:
+        low, high = (float(number) for number in numbers_in(reward_range))
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not -LARGEST <= low < high <= LARGEST:
+        raise InputError(
+            f"reward_range must be two finite numbers, the lower first, got {reward_range!r:.80}; for clicks, (0, 1)."
+        )
+    return [low, high]
 
 
 def _contexts_per_arm(
@@ -236,18 +295,19 @@ def _played_contexts(arms: Arms, contexts: Any, choices: Any, count: int) -> Any
     return jax.tree.map(lambda leaf: leaf[np.arange(count), index], per_arm)
 
 
-def _read_log(arms: Arms, log: Any) -> Iterator[tuple[Any, np.ndarray]]:
+def _read_log(arms: Arms, log: Any, bounds: RewardBounds | None) -> Iterator[tuple[Any, np.ndarray, int]]:
     from neuralucb.logs.batches import batches
     from neuralucb.logs.warm_start import chosen
 
-    for _ in log.chunks():  # once to the end: nothing is learned from a log with a bad line
-        pass
+    for chunk in log.chunks():  # once to the end: nothing is learned from a log with a bad line
+        if bounds is not None:
+            bounds.check(chunk.reward)
     found = 0
     for batch in batches(log):
         use = batch.valid & ~np.isnan(batch.reward)
         rows = jax.tree.map(lambda leaf, use=use: np.asarray(leaf)[use], chosen(batch))
         found += int(use.sum())
         if use.any():
-            yield from read_observations(arms, rows, None, batch.reward[use])
+            yield from read_observations(arms, rows, None, batch.reward[use], bounds)
     if not found:
         raise InputError(f"{log.path} has no reward to learn from.")

@@ -13,12 +13,13 @@ from neuralucb.algorithms import rebuild
 from neuralucb.online import snapshots
 from neuralucb.online.codec import pack, unpack
 from neuralucb.online.journal import Journal, Sync, holds_records, read_segment, segments
+from neuralucb.online.lesson_record import refusal_words, warn
 from neuralucb.online.snapshots import Snapshot
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Origin, Policy
 from neuralucb.runtime.errors import InputError, StorageError
 
-__all__ = ["Identity", "Keeper", "Saved", "readable", "restore_saved", "save", "step"]
+__all__ = ["Identity", "Keeper", "Saved", "commit", "readable", "restore_saved", "save", "step"]
 
 MALFORMED = (KeyError, TypeError, IndexError, AttributeError, OverflowError)
 """Raised by fields that are missing or of the wrong type, although their SHA-256 is right."""
@@ -56,8 +57,7 @@ class Saved(NamedTuple):
         if policy is None:
             if origin is None:
                 raise InputError("policy must be given: the one that was saved was not made by build.")
-            task = (origin[name] for name in ("algorithm", "dim", "rounds", "shared_by"))
-            policy = rebuild(Origin(*task, tuple(origin["settings"].items())))
+            policy = rebuild(Origin(**{**origin, "settings": tuple(origin["settings"].items())}))
         if example is None and policy.origin is None and len(leaves) == 1:
             example = np.zeros(*leaves[0])
         return cls(snapshot, policy, settings, folder if snapshot.fields["segment"] else None, example)
@@ -200,6 +200,22 @@ class Keeper:
         self.torn_bytes += size
 
 
+def commit(keeper: Keeper | None, state: State, event: Event) -> None:
+    """Write an event to the journal, if there is one, then apply it. The first refusal after a lesson is logged."""
+    if keeper is not None:
+        keeper.append(event)
+    refused, at_last_lesson = state.counts["refused"], state.lessons.refused
+    try:
+        state.apply(event)
+        state.absorb_buffer()
+    except BaseException as problem:
+        if keeper is not None:
+            keeper.fail(problem)
+        raise
+    if state.counts["refused"] > refused == at_last_lesson:
+        warn(refusal_words(state.counts["refused"] - refused))
+
+
 def save(folder: Path, state: State, identity: Identity, lock: AbstractContextManager[Any]) -> Path:
     """Write a bandit to a folder, without a journal. The lock is held while the state is copied."""
     if segments(folder) or (folder / "lock").exists():
@@ -270,9 +286,24 @@ def _check_same(state: State, identity: Identity, snapshot: Snapshot, folder: Pa
     )
     for name, (value, expected) in compared.items():
         if value != expected:
+            value, expected = _only_differing(value, expected)
             raise InputError(
-                f"{folder} was made with {name} {expected!r}, but this bandit has {value!r}; choose another folder."
+                f"{folder} was made with {name} {expected!r}, but this bandit has {value!r}; choose another folder, or "
+                "OnlineBandit.load(folder), which continues it as it was made."
             )
+
+
+def _only_differing(value: Any, expected: Any) -> tuple[Any, Any]:
+    """Of two policies' origins what differs: they have dozens of settings. Other values as they are."""
+    if not isinstance(value, dict) or not isinstance(expected, dict):
+        return value, expected
+    flat = [
+        {**{key: each for key, each in one.items() if key != "settings"}, **one["settings"]}
+        for one in (value, expected)
+    ]
+    names = [key for key in dict.fromkeys((*flat[0], *flat[1])) if flat[0].get(key) != flat[1].get(key)]
+    shown = [{key: one[key] for key in names if key in one} for one in flat]
+    return shown[0], shown[1]
 
 
 def _plain(origin: Origin | None) -> dict[str, Any] | None:

@@ -167,6 +167,14 @@ class Ledger:
         self.reserved += count
         return first
 
+    def release(self, first: int, count: int) -> None:
+        """Take back numbers that were reserved for decisions that were not made, unless later ones are in use.
+
+        The next decision is then the same as if they had never been asked for, also after a restart.
+        """
+        if self.reserved == first + count:
+            self.reserved = first
+
     def add(self, batch: DecisionBatch) -> None:
         """Record decisions as pending."""
         count = len(batch.rows)

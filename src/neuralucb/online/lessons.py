@@ -1,6 +1,5 @@
 """Lessons: training on what was observed, without holding the lock, also in a background thread."""
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,12 +8,15 @@ import numpy as np
 
 from neuralucb.online.codec import changed_leaves, leaves_of, with_leaves
 from neuralucb.online.compiled import ROWS
+from neuralucb.online.lesson_record import warn
 from neuralucb.online.state import State, TrainingInput
 from neuralucb.policy import Belief
+from neuralucb.runtime.records import brief
 
 __all__ = ["Background", "Lesson", "log_failure", "train"]
 
 
+@brief
 class Lesson(NamedTuple):
     """The result of one call to `learn`.
 
@@ -30,6 +32,8 @@ class Lesson(NamedTuple):
     loss: float
     observations: int
     """how many it was trained on"""
+    failure: str | None = None
+    """why it was not promoted"""
 
 
 class Background:
@@ -64,23 +68,28 @@ class Background:
 def train(state: State, training: TrainingInput, number: int) -> tuple[Lesson, dict[str, np.ndarray]]:
     """The lesson of this number, and the arrays of the belief that it changed.
 
-    With a window, what observing accumulates, Z above all, is computed again from the observations in the window.
+    With a window, what observing accumulates, Z above all, is computed again from the observations in the window: by
+    the policy's `review` if it has one, which keeps what observing again cannot tell, such as errors of predictions.
     """
     history = state.observations.history(training.contexts, training.rewards)
     after, info, finite = state.programs.learn(number, training.belief, history)
-    if finite and state.observations.window is not None:
+    if finite and state.observations.window is not None and state.programs.reviews:
+        after, finite = state.programs.review(after, history)
+    elif finite and state.observations.window is not None:
         after, refused = state.programs.absorb(_unobserved(state, after), training.contexts, training.rewards)
         finite = not refused
-    promoted = finite and not bool(info.diverged)
-    lesson = Lesson(promoted, float(info.loss), len(training.rewards))
-    return lesson, changed_leaves(training.belief, after) if promoted else {}
+    failure = None
+    if info.diverged:
+        failure = "training diverged, or made the fit worse"
+    elif not finite:
+        failure = "the belief after training was not finite"
+    lesson = Lesson(failure is None, float(info.loss), len(training.rewards), failure)
+    return lesson, changed_leaves(training.belief, after) if lesson.promoted else {}
 
 
 def log_failure(problem: Exception) -> str:
     """Log why a lesson or snapshot failed, and return it for `health()`: the reward that made it due was recorded."""
-    words = f"a lesson or a snapshot that was due failed: {type(problem).__name__}: {problem}"
-    logging.getLogger("neuralucb").warning(words)
-    return words
+    return warn(f"a lesson or a snapshot that was due failed: {type(problem).__name__}: {problem}")
 
 
 def _unobserved(state: State, belief: Belief) -> Belief:

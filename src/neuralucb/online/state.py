@@ -12,12 +12,13 @@ from neuralucb.online.codec import leaves_of, with_leaves
 from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import ContextShape
 from neuralucb.online.ledger import DecisionBatch, Ledger, column
+from neuralucb.online.lesson_record import UNKNOWN, LessonRecord
 from neuralucb.online.observations import Observations
 from neuralucb.policy import Belief
 
 __all__ = ["Basis", "Event", "Moments", "State", "TrainingInput"]
 
-COUNTERS = ("decisions", "observed", "expired", "learned", "diverged", "refused", "explored")
+COUNTERS = ("decisions", "observed", "expired", "learned", "diverged", "refused", "clipped", "explored")
 DECISION_COUNTERS = ("decisions", "expired", "explored")
 """Those that a rollback leaves as they are."""
 
@@ -107,6 +108,7 @@ class State:
         """of the features, if a log gave them"""
         self.learned_at: int = 0
         """how many observations the last lesson started from"""
+        self.lessons: LessonRecord = LessonRecord()
         self.loss: float = math.nan
         self.smallest_variance: float = math.inf
         self.training: TrainingInput | None = None
@@ -123,7 +125,7 @@ class State:
             "decide": self._decide,
             "reward": self._reward,
             "expire": self._expire,
-            "fit": lambda fields, arrays: self._observe(self.contexts_of(arrays), arrays["rewards"]),
+            "fit": lambda fields, arrays: self._observe(fields, self.contexts_of(arrays), arrays["rewards"]),
             "names": self._name,
             "start": lambda fields, arrays: self._start(),
             "learn": self._learn,
@@ -206,6 +208,7 @@ class State:
             "names": self.names,
             "version": self.version,
             "learned_at": self.learned_at,
+            "lessons": self.lessons._asdict(),
             "loss": self.loss if math.isfinite(self.loss) else None,  # JSON has no NaN
             "smallest_variance": self.smallest_variance if math.isfinite(self.smallest_variance) else None,
         }
@@ -221,12 +224,15 @@ class State:
         observations.restore(self.contexts_of(_group(arrays, "history")), arrays["history.rewards"], fields["total"])
         arms = self.arms.restored([tuple(each) for each in fields["places"]], arrays["features"], fields["taken"])
         ledger = Ledger.restored(fields["pending"], _group(arrays, "pending"), len(self.shape.leaves))
-        moments, counts = Moments(*fields["moments"]), {name: int(fields["counts"][name]) for name in COUNTERS}
+        stored = {"clipped": 0, **fields["counts"]}  # version 0.1 did not clip
+        moments, counts = Moments(*fields["moments"]), {name: int(stored[name]) for name in COUNTERS}
         version, learned_at = int(fields["version"]), int(fields["learned_at"])
+        past = {name: counts[name] for name in ("learned", "diverged")}
+        lessons = LessonRecord.restored(fields.get("lessons"), **past, at=learned_at)
         self._anticipating = None
         self.belief, self.observations, self.arms, self.ledger = belief, observations, arms, ledger
         self.moments, self.counts, self.version, self.learned_at = moments, counts, version, learned_at
-        self.names = fields["names"]
+        self.names, self.lessons = fields["names"], lessons
         self.loss = math.nan if fields["loss"] is None else float(fields["loss"])
         smallest = fields["smallest_variance"]
         self.smallest_variance = math.inf if smallest is None else float(smallest)
@@ -245,13 +251,14 @@ class State:
         numbers, rewards = arrays["numbers"].tolist(), arrays["rewards"]
         contexts = self.shape.unflatten(self.ledger.contexts(numbers))
         self.ledger.resolve(numbers, rewards.tolist())
-        self._observe(contexts, rewards)
+        self._observe(fields, contexts, rewards)
 
-    def _observe(self, contexts: Any, rewards: np.ndarray) -> None:
+    def _observe(self, fields: dict[str, Any], contexts: Any, rewards: np.ndarray) -> None:
         if self.normalize:
             self.moments = self.moments.updated(rewards)
         self.observations.add(contexts, rewards, keep_from=None if self.training is None else self.training.total)
         self.counts["observed"] += len(rewards)
+        self.counts["clipped"] += fields.get("clipped", 0)
         self._buffer.append((contexts, self.normalized(rewards)))
         self._buffered += len(rewards)
 
@@ -285,6 +292,7 @@ class State:
         assert training is not None
         if not fields["promoted"]:
             self.counts["diverged"] += 1
+            self._end_lesson(training.total, fields.get("failure", UNKNOWN))
             return
         self.counts["learned"] += 1
         self.loss = fields["loss"]
@@ -293,6 +301,10 @@ class State:
         self.belief, refused = self.programs.absorb(trained, contexts, self.normalized(rewards))
         self.counts["refused"] += refused
         self.version += 1
+        self._end_lesson(training.total, None)
+
+    def _end_lesson(self, at: int, failure: str | None) -> None:
+        self.lessons = self.lessons.after_lesson(at, failure, self.counts["refused"])
 
     def _rollback(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Restore the belief and observations that `export` gave; decisions and arms stay as they are now."""

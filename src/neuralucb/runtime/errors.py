@@ -1,6 +1,6 @@
 """The errors a caller can act on. Any other error that leaves the library is a fault of the library."""
 
-__all__ = ["InputError", "StorageError"]
+__all__ = ["InputError", "StorageError", "UnsoundError"]
 
 
 class InputError(ValueError):
@@ -12,6 +12,17 @@ class InputError(ValueError):
         Traceback (most recent call last):
             ...
         neuralucb.runtime.errors.InputError: dim must be a whole number of at least 1, got 0.
+    """
+
+
+class UnsoundError(InputError):
+    """What was computed is not sound, so that no number of it is given: training diverged, or scores are not finite.
+
+    It is an `InputError`, since other settings or data are the cure; the command line has an exit code for it.
+
+    Example:
+        >>> issubclass(UnsoundError, InputError)
+        True
     """
 
 

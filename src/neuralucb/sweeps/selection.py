@@ -44,6 +44,12 @@ class Contest(NamedTuple):
     missing: int
     """number of missing runs"""
 
+    @property
+    def diverged(self) -> int:
+        """How many runs of the settings that won, on all seeds or on half of them, diverged."""
+        winners = {self.best, self.best if self.chosen is None else self.chosen}
+        return int(self.grid.diverged[sorted(winners)].sum())
+
 
 def read_grids(store: Store) -> list[Grid]:
     """The final regrets of a store, by algorithm and problem, in the order of its sweep."""

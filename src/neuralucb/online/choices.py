@@ -1,0 +1,91 @@
+"""From a request to choices: which program chooses, what is refused, and the event that records the rest."""
+
+import time
+from typing import Any
+
+import jax
+import numpy as np
+
+from neuralucb.online.arms import ArmId
+from neuralucb.online.compiled import Choices, power_of_two
+from neuralucb.online.inputs import Request
+from neuralucb.online.ledger import column
+from neuralucb.online.state import Basis, Event, State
+from neuralucb.runtime.errors import InputError
+
+__all__ = ["choose", "decision_event", "warm_up"]
+
+SHOWN = ("mean", "width", "score")
+"""What a decision says of every arm, and must be able to say in numbers."""
+
+
+def choose(state: State, basis: Basis, request: Request, *, sequential: bool) -> Choices:
+    """The choices for a request; sequential ones take pending decisions, and each other, into account.
+
+    Raises:
+        InputError: What the policy believes of an available arm is infinite or NaN.
+    """
+    programs, one = state.programs, request.available.ndim == 1
+    if sequential:
+        capacity = power_of_two(len(request.available)) if one else request.capacity
+        batch = request.as_batch() if one else request
+        made = programs.choose_sequentially(
+            basis.first, state.belief_with_pending(), batch.contexts, batch.available, capacity=capacity
+        )
+    elif one:
+        made = programs.choose(basis.first, basis.belief, request.contexts, request.available)
+    else:
+        made = programs.choose_many(
+            basis.first, basis.belief, request.contexts, request.available, capacity=request.capacity
+        )
+    _check_finite(made.rows, request)
+    return made
+
+
+def decision_event(state: State, basis: Basis, ids: tuple[ArmId, ...] | None, choices: Choices) -> Event:
+    """The event that records choices, in the caller's scale of rewards."""
+    if state.normalize:
+        basis.moments.denormalize(choices.rows)
+    fields = {"first": basis.first, "version": basis.version, "time": time.time(), "arms": ids}
+    arrays = {"rows": choices.rows, **state.context_arrays(choices.contexts)}
+    for array in arrays.values():
+        array.flags.writeable = False  # decisions show views of the ledger's arrays
+    return Event("decide", fields, arrays)
+
+
+def warm_up(state: State, decisions: int, arms: int, *, sequential: bool) -> int:
+    """Compile what so many decisions at once over so many arms, and a lesson, need; how many programs there are now."""
+    programs, observations = state.programs, state.observations
+    programs.warm_up(state.belief, state.shape.zeros(decisions, arms), sequential=sequential)
+    contexts, rewards = observations.in_window()
+    history = observations.history(contexts, state.normalized(rewards))
+    programs.learn(0, state.belief, history)
+    if observations.window is not None and programs.reviews:
+        programs.review(state.belief, history)
+    return programs.compilations
+
+
+def _check_finite(rows: np.ndarray, request: Request) -> None:
+    """Refuse a request of which the policy believes nothing: a NaN would choose at random, and is no JSON."""
+    arms = request.available.shape[-1]
+    if np.isfinite(rows[:, : len(SHOWN) * arms]).all():
+        return
+    available = request.available.reshape(-1, arms)
+    for name in SHOWN:
+        bad = available & ~np.isfinite(column(rows, name))
+        if not bad.any():
+            continue
+        row, arm = np.argwhere(bad)[0].tolist()
+        where = f"arm {arm if request.ids is None else repr(request.ids[arm])}"
+        where += "" if request.available.ndim == 1 else f" in request {row}"
+        raise InputError(
+            f"contexts must be small enough to be scored, got values up to {_largest(request, row):.3g}: the {name} of "
+            f"{where} would be {column(rows, name)[row, arm]}; check their units, scale them, or drop such requests."
+        )
+
+
+def _largest(request: Request, row: int) -> float:
+    """The largest size of any number among the contexts of one row."""
+    leaves: list[Any] = jax.tree.leaves(request.contexts)
+    rows = leaves if request.available.ndim == 1 else [leaf[row] for leaf in leaves]
+    return max(float(np.abs(leaf).max()) for leaf in rows if leaf.dtype.kind == "f")
