@@ -36,6 +36,7 @@ def neural_ucb(task: Task, settings: Mapping[str, Any]) -> Policy:
     A round costs O(Kp²) with full Z and O(Kp) with diagonal Z; a training costs J·B network evaluations.
     Departs from the paper in: `gaussian` θ_0 by default, where the text has two halves; `paper` on request.
     """
+
     # T, λ, ν, δ, S, η, J, m and L of Algorithm 1, line 1 are the task and the settings
     def make(task: Task) -> Policy:
         network = network_for(task, settings)

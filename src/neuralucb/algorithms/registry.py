@@ -74,7 +74,9 @@ for _algorithm in (
     ALGORITHMS[_algorithm.name] = _algorithm
 
 
-def build(name: str = "neural-mix", *, dim: int, rounds: int | None = None, shared_by: int | None = None, **settings: Any) -> Policy:
+def build(
+    name: str = "neural-mix", *, dim: int, rounds: int | None = None, shared_by: int | None = None, **settings: Any
+) -> Policy:
     """Make the named algorithm, with these settings, as a policy for contexts of `dim` numbers.
 
     Args:

@@ -88,7 +88,9 @@ def mixture(
         return jax.tree.map(lambda leaf, one: jnp.append(_single(leaf), _single(one)), each, last)
 
     def absorb(belief: Mixture, context: Context, reward: jax.Array) -> Mixture:
-        networks = jax.vmap(lambda pull, one: network_at(pull).observe(one, context, reward))(stacked(), belief.networks)
+        networks = jax.vmap(lambda pull, one: network_at(pull).observe(one, context, reward))(
+            stacked(), belief.networks
+        )
         straight = None if linear is None else linear.observe(belief.linear, context, reward)
         return belief._replace(networks=networks, linear=straight)
 
