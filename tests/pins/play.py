@@ -23,7 +23,8 @@ from neuralucb.problems import reveal
 ROUNDS, SEEDS, DIM, ARMS = 60, (3, 4), 5, 4
 SMALL = {"width": 8, "steps": 8, "batch_size": 8, "networks": 3, "budget": 40}
 PAPER = {
-    "regularization": 1.0, "width": 20, "depth": 2, "initialization": "gaussian", "scaling": "tangent", "encoding": "disjoint",
+    "regularization": 1.0, "width": 20, "depth": 2, "initialization": "gaussian", "scaling": "tangent",
+    "encoding": "disjoint",
     "step_size": 0.05, "steps": "t", "batch_size": 50, "start": "initial", "optimizer": "plain", "decay": "none",
     "retries": 0, "units": "given", "design": "full",
 }  # fmt: skip

@@ -36,8 +36,8 @@ def labelled(
         X: [rows, columns] numbers or words, an array or a DataFrame; columns of words become one-hot, as in a file.
         y: [rows] labels, numbers or words; one arm per class.
         input_scaling: `columns`: columns to mean 0 and standard deviation 1; `standard`: then rows to norm 1, as in the
-            paper; `unit`: only rows to norm 1; `smooth`: rows are square images, which are blurred and halved in resolution, then scaled to
-            norm 1; `none`.
+            paper; `unit`: only rows to norm 1; `smooth`: rows are square images, which are blurred and halved in
+            resolution, then scaled to norm 1; `none`.
         intercept: Whether to add a column of ones before rows are scaled: a bias for networks that have none, and it
             keeps some of the row's norm.
         repeat: Whether to start over after the last row; otherwise there are at most as many rounds as rows.

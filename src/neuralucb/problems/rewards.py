@@ -49,8 +49,8 @@ def rewards(
         reward_scaling: `unit`: algorithms see rewards and noise divided by the largest |R|, so that their settings mean
             the same in any unit; `none`: as they are. Regret is in R's unit either way.
         input_scaling: `columns`: columns to mean 0 and standard deviation 1; `standard`: then rows to norm 1; `unit`:
-            only rows to norm 1; `smooth`: for square images, as in `labelled`; `none`. Where each arm has its own context, every
-            context is a row.
+            only rows to norm 1; `smooth`: for square images, as in `labelled`; `none`. Where each arm has its own
+            context, every context is a row.
         intercept: Whether to add a column of ones before rows are scaled.
         repeat: Whether to start over after the last row; otherwise there are at most as many rounds as rows.
         name: For tables and figures.
