@@ -18,7 +18,7 @@ from tests.processes import started
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "neural_ucb", "h1"], "known: neural-ucb"),
+        (["run", "neural_ucb", "h1"], "known: neural-mix"),
         (["run", "lin-ucb", "h9"], "known: h1, h2, h3"),
         (["run", "lin-ucb", "h1", "--set", "gamma=1"], "exploration, regularization"),
         (["run", "lin-ucb", "h1", "--set", "exploration=lots"], "exploration (α) must be a number ≥ 0, got 'lots'"),
@@ -35,7 +35,7 @@ from tests.processes import started
         (["run", "lin-ucb", "h1", "--set", "rounds=5"], "rounds (given as '5') is not a setting"),
         (["run", "neural-ucb", "h1", "--set", "steps=3000000000"], "steps (J) must be a whole number"),
         (["run", "neural-ucb", "h1", "--set", "width=99999999"], "GB are free"),
-        (["list", "linucb"], "known: neural-ucb"),
+        (["list", "linucb"], "known: neural-mix"),
     ],
 )
 def test_bad_input_is_a_short_message_and_exit_code_2(command, arguments, message):

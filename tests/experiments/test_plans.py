@@ -59,7 +59,7 @@ def test_algorithms_may_bring_settings_of_their_own():
         ({"seeds": [1, 1]}, "seeds must differ"),
         ({"seeds": 10_000, "rounds": 10**7, "trace": True}, "the trace of 10000 seeds .* no trace"),
         ({"progress": 3}, "progress must be True, or a function of the stage"),
-        ({"preset": "fast"}, "preset 'fast' is not known; known: paper"),
+        ({"preset": "fast"}, "preset 'fast' is not known; known: default"),
         ({"schedule": "now"}, "schedule must be"),
         ({"colour": 1}, "colour: not a setting of lin-ucb .* nor of h1"),
         ({"arms": 1}, "arms"),
@@ -71,7 +71,7 @@ def test_bad_arguments_are_refused_before_computing(arguments, message):
 
 
 def test_presets_leave_the_numbers_of_other_algorithms_alone():
-    for preset in ("paper", "best", "uclaml"):
+    for preset in ("paper", "default", "uclaml"):
         result = run("lin-ucb", "wine", rounds=5, seeds=1, preset=preset)
         assert (result.settings["regularization"], result.settings["exploration"]) == (1.0, 0.1)
     with pytest.raises(

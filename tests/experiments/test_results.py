@@ -163,4 +163,5 @@ def test_a_detailed_simulation_keeps_rewards_and_losses():
     assert_array_equal(trace.arm, plain.arm)
     assert np.asarray(trace.detail.reward).shape == (25,)
     assert trace.detail.loss[19] == trace.loss
-    assert_array_equal(trace.detail.propensity, np.ones(25))
+    # all arms tie until the first lesson, which tells the units
+    assert_allclose(trace.detail.propensity, np.repeat([1 / 3, 1], [10, 15]), rtol=1e-6)

@@ -101,7 +101,7 @@ def test_disjoint_training_is_that_of_the_zero_padded_network(key, networks, bat
 
 @pytest.mark.parametrize("initialization", ["uniform", "gaussian"])
 def test_disjoint_starts_as_large_as_the_zero_padded_network(key, initialization):
-    settings = {"width": 200, "initialization": initialization, "scaling": "standard", "design": "diagonal"}
+    settings = {"width": 200, "initialization": initialization, "encoding": "disjoint", "units": "given"}
     ours = build("neural-ucb", dim=30, shared_by=9, **settings).init(key).params[0]
     theirs = build("neural-ucb", dim=30 * 9, **settings).init(key).params[0]
     assert_allclose(np.asarray(ours).std(), np.asarray(theirs).std(), rtol=0.05)

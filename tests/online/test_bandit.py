@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from neuralucb import OnlineBandit
+from neuralucb.algorithms.shared_settings import PAPER
 from neuralucb.confidence import constant
 from neuralucb.designs import diagonal
 from neuralucb.estimators.neural import neural
@@ -77,7 +78,8 @@ def test_rewards_come_late_and_in_any_order():
 
 
 def test_a_deterministic_decision_has_no_propensity_and_a_floor_gives_the_exact_one():
-    plain, floored = bandit(), bandit(floor=0.2)
+    given = make(units="given")  # before the first lesson arms tie in learned units
+    plain, floored = OnlineBandit(given), OnlineBandit(given, floor=0.2)
     rows = contexts()
     assert plain.select(rows).propensity is None
     assert plain.select(rows).deterministic
@@ -97,10 +99,11 @@ def test_a_deterministic_decision_has_no_propensity_and_a_floor_gives_the_exact_
 
 def test_pending_decisions_can_be_counted_so_that_a_batch_explores():
     rows = np.tile(contexts()[None], (12, 1, 1))
+    eager = PAPER | {"design": "diagonal", "exploration": 10.0}
     for counted, arms in ((False, {1}), (True, {2, 3, 4})):
-        one = OnlineBandit(make(exploration=10.0), count_pending=counted)
+        one = OnlineBandit(make(**eager), count_pending=counted)
         assert len({decision.arm for decision in one.select_many(rows)}) in arms
-        singles = OnlineBandit(make(exploration=10.0), count_pending=counted)
+        singles = OnlineBandit(make(**eager), count_pending=counted)
         assert len({singles.select(rows[0]).arm for _ in range(12)}) in arms
 
 

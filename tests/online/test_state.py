@@ -17,7 +17,7 @@ def test_rewards_keep_their_digits():
 
 def test_rewards_of_any_scale_are_learned_and_decisions_denormalized():
     def best_arms(scale, shift, normalize):
-        one = OnlineBandit(make(steps=100), schedule="20", normalize=normalize)
+        one = OnlineBandit(make(steps=100, units="given"), schedule="20", normalize=normalize)
         right = 0
         for row in contexts(0, 300, ARMS):
             decision = one.select(row)

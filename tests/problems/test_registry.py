@@ -51,10 +51,11 @@ def test_columns_can_be_dropped(tmp_path):
             run("lin-ucb", toy, rounds=30, drop=bad)
 
 
-def test_a_file_named_like_a_data_set_is_not_that_data_set(tmp_path):
-    np.savez(tmp_path / "magic.npz", X=X, y=Y)
-    ours = run("neural-ucb", from_file(tmp_path / "magic.npz", None), rounds=5, seeds=1, steps=2)
-    assert ours.settings["optimizer"] == "plain"  # magic's own is adam
+def test_a_file_named_like_the_papers_problem_is_not_that_problem(tmp_path):
+    np.savez(tmp_path / "h1.npz", X=X, y=Y)
+    ours = run("neural-ucb", from_file(tmp_path / "h1.npz", None), rounds=5, seeds=1, width=4, steps=2)
+    papers = run("neural-ucb", "h1", rounds=5, seeds=1, width=4, steps=2)
+    assert (ours.settings["units"], papers.settings["units"]) == ("learned", "given")
 
 
 def test_every_data_set_has_shared_contexts():
