@@ -23,7 +23,7 @@ def test_neural_ucb_as_built_learns_at_its_first_lesson():
     generator = np.random.default_rng(8)
     contexts = generator.normal(size=(200, 4, 20)).astype(np.float32)
     rewards = contexts @ generator.normal(size=20) / np.sqrt(20)
-    bandit = OnlineBandit(build("neural-ucb", dim=20))
+    bandit = OnlineBandit(build("neural-ucb", dim=20), schedule="100")
     regret = play(bandit, contexts, rewards)
     chance = rewards.max(axis=1) - rewards.mean(axis=1)
     health = bandit.health()

@@ -64,6 +64,9 @@ def test_noise_has_the_unit_of_the_rewards():
 
 def test_contexts_of_arms_are_scaled_as_rows():
     flat = rewards(OWN, R).data[0].reshape(-1, 2)
+    assert_allclose(flat.mean(axis=0), 0, atol=1e-6)
+    assert_allclose(flat.std(axis=0), 1, rtol=1e-6)
+    flat = rewards(OWN, R, input_scaling="standard").data[0].reshape(-1, 2)
     assert_allclose(np.linalg.norm(flat, axis=1), 1, rtol=1e-6)
     assert rewards(OWN, R, intercept=True).dim == 3
 
@@ -97,7 +100,7 @@ def test_two_tables_of_one_name_have_different_digests():
         (np.ones((40, 2)), R, {}, "every column is constant, .* take input_scaling='none'"),
         (X, R, {"noise": -1.0}, "noise must be a standard deviation, at least 0 and finite, got -1"),
         (X, R, {"noise": "1"}, "noise must be a standard deviation"),
-        (X, R, {"input_scaling": "most"}, "input_scaling must be one of standard, unit, smooth, none, got 'most'"),
+        (X, R, {"input_scaling": "most"}, "input_scaling must be one of columns, standard, unit, smooth, none, got 'most'"),
         (X, R, {"reward_scaling": "most"}, "reward_scaling must be one of unit, none, got 'most'"),
         (None, R, {}, r"X must be a table of rows and columns, got shape \(\)"),
         ([[1, 2], [3]], R, {}, "X must be an array: "),

@@ -25,7 +25,7 @@ from neuralucb.runtime.precision import exact
 from neuralucb.runtime.registry import Registry, check_call, first_line
 from neuralucb.settings import Setting, check_integer, check_settings, read_settings
 
-__all__ = ["ALGORITHMS", "build", "find_algorithm", "rebuild", "register_algorithm"]
+__all__ = ["ALGORITHMS", "BEFORE", "build", "find_algorithm", "rebuild", "register_algorithm"]
 
 ARGUMENTS = (
     "name",

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from neuralucb.algorithms import find_algorithm
-from neuralucb.algorithms.networks import DEFAULT
+from neuralucb.algorithms.registry import BEFORE
 from neuralucb.experiments.lanes import Lanes, Program, compile_program
 from neuralucb.experiments.plans import find_bundle, read_point, shape_of
 from neuralucb.problems import Definition, find_problem
@@ -68,9 +68,9 @@ class Batch:
     def name(self) -> str:
         """A name made from the content: equal batches have equal names. The digest is kept by the folder instead."""
         held = {key: value for key, value in asdict(self).items() if key != "digest"}
-        for run in held["runs"]:  # version 0.1 had no such setting: its batches keep their names
-            if run["settings"].get("network") == DEFAULT:
-                del run["settings"]["network"]
+        before = BEFORE.items()
+        for run in held["runs"]:  # version 0.1 had no such settings: its batches keep their names
+            run["settings"] = {name: value for name, value in run["settings"].items() if (name, value) not in before}
         text = json.dumps(held, sort_keys=True)
         return f"{self.algorithm}-{self.problem}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
