@@ -1,6 +1,6 @@
 """`OnlineBandit` on one core: latency, throughput, memory, recovery. K = 10, d = 50, m = 100, diagonal Z.
 
-taskset -c 0 python benchmarks/online.py latency batch history million replay tail
+taskset -c 0 python benchmarks/online.py latency batch history million replay tail default
 """
 
 import os
@@ -17,6 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from neuralucb import OnlineBandit, build
+from neuralucb.algorithms.shared_settings import PAPER
 
 ARMS, DIM, WIDTH = 10, 50, 100
 GENERATOR = np.random.default_rng(0)
@@ -24,8 +25,8 @@ CONTEXTS = GENERATOR.normal(size=(1000, ARMS, DIM)).astype(np.float32)
 
 
 def bandit(**settings):
-    policy = build("neural-ucb", dim=DIM, width=WIDTH, design="diagonal", steps=100)
-    return OnlineBandit(policy, **{"learning": "manual", **settings})
+    papers = PAPER | {"width": WIDTH, "design": "diagonal", "steps": 100}
+    return OnlineBandit(build("neural-ucb", dim=DIM, **papers), **{"learning": "manual", **settings})
 
 
 def percentiles(seconds):
@@ -58,6 +59,27 @@ def latency():
             assert one.health().compiled == compiled, "something was compiled in the steady state"
             one.close()
         print(f"{label:>24}: select {percentiles(selecting)}; observe {percentiles(observing)}", flush=True)
+
+
+def default():
+    """The default, NeuralMix, beside the policy above, in one run."""
+    pair = {"neural-ucb of version 0.1": bandit(), "default": OnlineBandit(build(dim=DIM), learning="manual")}
+    for one in pair.values():
+        one.warm_up(arms=ARMS)
+    seconds = {name: [] for name in pair}
+    for index in range(5000):
+        for name, one in pair.items():
+            seconds[name] += timed(lambda _, one=one, index=index: one.select(CONTEXTS[index % 1000]), 1)
+    for name, found in seconds.items():
+        print(f"{name:>26}: select {percentiles(found)}", flush=True)
+    rows = GENERATOR.normal(size=(100_000, DIM)).astype(np.float32)
+    rewards = np.sin(rows[:, 0]) + GENERATOR.normal(size=len(rows))
+    for name, one in pair.items():
+        one.fit(rows, None, rewards)
+        print(
+            f"{name:>26}: a lesson at 100 000 observations {min(timed(lambda _, one=one: one.learn(), 3)):.2f} s",
+            flush=True,
+        )
 
 
 def batch():
@@ -151,5 +173,5 @@ def _resident():
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("latency", "batch", "history", "million", "replay", "tail"):
+    for name in sys.argv[1:] or ("latency", "batch", "history", "million", "replay", "tail", "default"):
         globals()[name]()
