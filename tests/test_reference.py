@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from neuralucb import build
+from neuralucb.algorithms.shared_settings import PAPER
 from neuralucb.designs import diagonal
 from neuralucb.history import History
 from tests.reference import bootstrapped_nn, glm_ucb, kernel_ucb, lin_ucb, neural_ts, neural_ucb, neural_ucb0, square_cb
@@ -38,7 +39,7 @@ def log_det(belief, design, regularization):
 
 
 def play(precision, tolerance, *, design, depth, regularization, confidence="constant", **other):
-    settings = {
+    settings = PAPER | {
         "width": WIDTH, "depth": depth, "design": design, "regularization": regularization, "confidence": confidence,
         "step_size": STEP_SIZE, "steps": STEPS, "method": "gradient-descent", "exploration": 0.5,
         "network_precision": precision, "design_precision": "float64" if design == "full" else precision, **other,
@@ -124,7 +125,7 @@ def test_lin_ucb_follows_the_transcription():
         paper.observe(contexts[t, arm], rewards[t, arm])
 
 
-TRAINED = {
+TRAINED = {name: value for name, value in PAPER.items() if name != "design"} | {
     "width": WIDTH, "method": "gradient-descent", "steps": STEPS, "step_size": STEP_SIZE,
     "initialization": "gaussian", "network_precision": "float64",
 }  # fmt: skip
@@ -147,7 +148,7 @@ def rounds_of(bandit, belief, paper, **training):
 
 
 def test_neural_ts_follows_the_transcription():
-    bandit = build("neural-ts", dim=DIM, exploration=0.5, regularization=0.3, **TRAINED)
+    bandit = build("neural-ts", dim=DIM, exploration=0.5, **TRAINED | {"regularization": 0.3, "design": "full"})
     belief = bandit.init(jax.random.key(0))
     paper = neural_ts.NeuralTS(belief.initial, m=WIDTH, lam=0.3, nu=0.5)
     for contexts, key, choice in rounds_of(bandit, belief, paper):
@@ -243,10 +244,7 @@ def test_neural_epsilon_greedy0_without_chance_plays_the_transcriptions_highest_
 
 def test_bootstrapped_nn_follows_the_transcription():
     networks = 3
-    bandit = build(
-        "bootstrapped-nn", dim=DIM, networks=networks, width=WIDTH, method="gradient-descent", steps=STEPS,
-        step_size=STEP_SIZE, network_precision="float64", inclusion=0.6,
-    )  # fmt: skip
+    bandit = build("bootstrapped-nn", dim=DIM, networks=networks, inclusion=0.6, **TRAINED)
     select, observe, learn = map(jax.jit, (bandit.select, bandit.observe, bandit.learn))
     belief = bandit.init(jax.random.key(0))
     paper = bootstrapped_nn.BootstrappedNN(

@@ -25,7 +25,7 @@ from neuralucb.settings import read_settings
         ({"width": 7, "initialization": "paper"}, "width must be even"),
         ({"confidence": "theoretical", "step_size": 1}, "ηmλ"),
         ({"method": "gradient-descent", "optimizer": "adam"}, "optimizer must be plain"),
-        ({"method": "gradient-descent", "decay": "linear"}, "decay must be none"),
+        ({"method": "gradient-descent", "optimizer": "plain", "decay": "linear"}, "decay must be none"),
     ],
 )
 def test_bad_settings_are_refused_by_name_with_the_cure(settings, message):

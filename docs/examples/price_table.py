@@ -21,4 +21,4 @@ def prices(customers, noise):
     X = np.random.default_rng(0).normal(size=(customers, 3))
     budget = 15 * np.exp(0.6 * X[:, 0] - 0.4 * X[:, 1] * X[:, 2])
     bought = 1 / (1 + np.exp((PRICES - budget[:, None]) / 4))  # the probability of a sale
-    return rewards(X, PRICES * bought, noise=noise, intercept=True)
+    return rewards(X, PRICES * bought, noise=noise, input_scaling="standard", intercept=True)

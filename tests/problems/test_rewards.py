@@ -100,7 +100,12 @@ def test_two_tables_of_one_name_have_different_digests():
         (np.ones((40, 2)), R, {}, "every column is constant, .* take input_scaling='none'"),
         (X, R, {"noise": -1.0}, "noise must be a standard deviation, at least 0 and finite, got -1"),
         (X, R, {"noise": "1"}, "noise must be a standard deviation"),
-        (X, R, {"input_scaling": "most"}, "input_scaling must be one of columns, standard, unit, smooth, none, got 'most'"),
+        (
+            X,
+            R,
+            {"input_scaling": "most"},
+            "input_scaling must be one of columns, standard, unit, smooth, none, got 'most'",
+        ),
         (X, R, {"reward_scaling": "most"}, "reward_scaling must be one of unit, none, got 'most'"),
         (None, R, {}, r"X must be a table of rows and columns, got shape \(\)"),
         ([[1, 2], [3]], R, {}, "X must be an array: "),

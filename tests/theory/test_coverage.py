@@ -9,12 +9,15 @@ from jax import random
 from numpy.testing import assert_allclose
 
 from neuralucb import build, synthetic, theory
+from neuralucb.algorithms.shared_settings import PAPER
 from neuralucb.history import append, empty
 from neuralucb.simulation import draw_rounds, simulate
 
+SMALL = {"width": 8, "steps": 10, "batch_size": 8, "step_size": 0.02}
+
 
 def covered(**options):
-    policy = build("neural-ucb", dim=4, width=8, steps=10, batch_size=8, step_size=0.02, **options)
+    policy = build("neural-ucb", dim=4, **PAPER | SMALL | options)
     problem, when = synthetic("h1", dim=4), "20"
     return policy, theory.measure_coverage(policy, problem, rounds=60, schedule=when, seeds=[3, 4])
 
@@ -67,7 +70,7 @@ def replayed(policy, problem):
 
 def test_coverage_is_what_a_replay_of_every_round_finds():
     problem, when = synthetic("h1", dim=4), str(EVERY)
-    policy = build("neural-ucb", dim=4, width=8, steps=10, batch_size=8, step_size=0.02, exploration=0.1)
+    policy = build("neural-ucb", dim=4, **PAPER | SMALL)
     found = theory.measure_coverage(policy, problem, rounds=ROUNDS, schedule=when, seeds=[SEED])
     with jax.enable_x64(True):
         trace = jax.jit(lambda key: simulate(key, policy, problem, rounds=ROUNDS, schedule=when))(
