@@ -18,6 +18,10 @@ __all__ = ["Mixture", "mixture", "weights"]
 SMALLEST_ERROR = 1e-2
 """Mean squared errors below this, in units of the rewards' variance, are not told apart."""
 
+LEAST_NOISE = 0.5
+"""σ for the width is at least this share of the rewards' deviation: who plays one arm only predicts it well, and knows
+nothing of the others."""
+
 
 class Mixture(NamedTuple):
     """Every member's belief, and the errors that it made on rewards it had not seen."""
@@ -46,7 +50,8 @@ def mixture(
 
     where E_j sums the squared errors of predictions that member j made before it saw the reward, each round weighing ρ
     times the next, and N sums the weights. With s = 1 and normal noise these are the members' posterior probabilities;
-    a smaller s mixes more evenly. σ, the best member's error, is at most 1: the deviation of the rewards.
+    a smaller s mixes more evenly. For the width σ, the error of the best member, is taken as at least LEAST_NOISE and at
+    most 1, the deviation of the rewards.
 
     Args:
         network_at: pull -> NeuralUCB's estimator with that pull to θ_0, and that ridge in Z_0; the pull is traced.
@@ -76,7 +81,8 @@ def mixture(
 
     def predict(belief: Mixture, context: Context) -> Prediction:
         each, shares = predict_each(belief, context), weights(belief, sharpness)
-        width = jnp.sqrt(jnp.minimum(_least_error(belief), 1)) * (shares @ each.width)
+        noise = jnp.sqrt(jnp.clip(_least_error(belief), LEAST_NOISE**2, 1))
+        width = noise * (shares @ each.width)
         return Prediction(shares @ each.mean, width, belief.networks.rounds[0], shares @ each.log_det)
 
     def predict_each(belief: Mixture, context: Context) -> Prediction:
