@@ -175,7 +175,8 @@ class NeuralMix:
         """Mean and width in the caller's units."""
         shown, shares = self.units.show(x), self.weights()
         mean = shares @ [member.mean(shown, arm) for member in self.members]
-        width = np.sqrt(min(self.least_error(), 1)) * (shares @ [member.width(shown, arm) for member in self.members])
+        noise = min(max(np.sqrt(self.least_error()), 0.5), 1)
+        width = noise * (shares @ [member.width(shown, arm) for member in self.members])
         return self.units.mean + self.units.deviation * mean, self.units.deviation * width
 
     def observe(self, x, arm, reward):

@@ -42,8 +42,9 @@ MOST_LINEAR = 256
 def neural_mix(task: Task, settings: Mapping[str, Any]) -> Policy:
     """NeuralMix: optimism over a mixture of NeuralUCB at the pulls λ/30, λ and 30λ, and LinUCB.
 
-        U_a = Σ_j w_j (f_j(x_a) + γ σ width_j(x_a)),   w_j ∝ exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
+        U_a = Σ_j w_j (f_j(x_a) + γ σ' width_j(x_a)),   w_j ∝ exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
 
+    where σ' is σ, at least 1/2 and at most 1, the deviation of the rewards.
     E_j sums the squared errors of the predictions that member j made before it saw the reward, N the weights of those
     rounds, each ρ times that of the next. Little noisy data want a strong pull or a straight line, much clean data a
     free network: the members that predict best decide. Each term f_j + γ_j width_j is NeuralUCB's index, or LinUCB's,

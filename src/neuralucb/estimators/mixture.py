@@ -50,8 +50,8 @@ def mixture(
 
     where E_j sums the squared errors of predictions that member j made before it saw the reward, each round weighing ρ
     times the next, and N sums the weights. With s = 1 and normal noise these are the members' posterior probabilities;
-    a smaller s mixes more evenly. For the width σ, the error of the best member, is taken as at least LEAST_NOISE and at
-    most 1, the deviation of the rewards.
+    a smaller s mixes more evenly. For the width σ, the error of the best member, is taken as at least LEAST_NOISE and
+    at most 1, the deviation of the rewards.
 
     Args:
         network_at: pull -> NeuralUCB's estimator with that pull to θ_0, and that ridge in Z_0; the pull is traced.
