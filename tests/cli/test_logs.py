@@ -91,6 +91,14 @@ DIVERGES = [
 ]  # fmt: skip
 
 
+def test_neural_mix_is_valued_if_no_policy_is_named(command, tmp_path):
+    write_log(tmp_path / "log.parquet", [world(300, 0)])
+    small = ("--set", "width=4", "--set", "steps=3", "--set", "batch_size=4")
+    code, out, err = command("evaluate", "log.parquet", "--methods", "ips", *small, "--json")
+    assert code == 0, err
+    assert "neural-mix" in out
+
+
 def test_a_policy_that_diverges_has_no_value_and_the_others_are_shown(command, tmp_path):
     write_log(tmp_path / "log.parquet", [world(400, 0)])
     arguments = ["evaluate", "log.parquet", "--policy", "neural-ucb", "--methods", "ips", *DIVERGES]

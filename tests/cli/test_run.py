@@ -36,6 +36,14 @@ def test_run_leaves_a_figure_and_a_table(command, tmp_path):
     assert "oracle" in out
 
 
+def test_a_file_is_played_by_neural_mix_if_no_algorithm_is_named(command, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    np.savez(tmp_path / "mine.npz", X=1000 * rows, y=rows[:, 0] > 0)
+    code, out, err = command("run", "--data", "mine.npz", "--rounds", "30", "--seeds", "1", *NETWORK, "--json")
+    assert code == 0, err
+    assert json.loads(out)["algorithm"] == "neural-mix"
+
+
 def test_the_figure_comes_in_the_formats_asked_for_and_in_no_others(command, tmp_path):
     code, out, _ = command("run", "lin-ucb", "h1", *TINY, "--format", "pdf,SVG", "--format", "pdf", "--out", "here")
     assert code == 0

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate", "logs_app", "train"]
 
+DEFAULT_POLICY = "neural-mix"
+
 logs_app: typer.Typer = typer.Typer(help="Logs of decisions: convert, check.", no_args_is_help=True)
 
 Source = Annotated[Path, typer.Argument(help="A log: .parquet, .dsjson (or .json, .jsonl), .npz, .csv; docs/logs.md.")]
@@ -102,7 +104,10 @@ def check(log: Source) -> None:
 
 def evaluate(
     log: Source,
-    policies: Annotated[list[str], typer.Option("--policy", help="An algorithm: see `neuralucb list`. Repeatable.")],
+    policies: Annotated[
+        list[str] | None,
+        typer.Option("--policy", help="An algorithm: see `neuralucb list`. Repeatable. Default: neural-mix."),
+    ] = None,
     settings: Set = None,
     train: Annotated[float, typer.Option(help="Share of the log, from its beginning, to train on first.")] = 0.5,
     methods: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
@@ -133,7 +138,7 @@ def evaluate(
     from neuralucb.runtime.compile_cache import keep_compiled
     from neuralucb.schedules import read_schedule
 
-    chosen, wanted = _settings_of(policies, read_set(settings)), _methods(methods)
+    chosen, wanted = _settings_of(policies or [DEFAULT_POLICY], read_set(settings)), _methods(methods)
     learns = read_schedule(SCHEDULE if schedule is None else schedule)
     drawn = read_formats(formats)
     skipped = Skipped() if skip_bad else None
@@ -173,7 +178,7 @@ def evaluate(
 def train(
     log: Source,
     model: Annotated[Path, typer.Option("--out", help="Folder for the model; OnlineBandit.load reads it.")],
-    policy: Annotated[str, typer.Option("--policy", help="An algorithm: see `neuralucb list`.")] = "neural-mix",
+    policy: Annotated[str, typer.Option("--policy", help="An algorithm: see `neuralucb list`.")] = DEFAULT_POLICY,
     settings: Set = None,
     seed: Seed = 0,
     floor: Annotated[

@@ -40,7 +40,9 @@ DEMO_SETTINGS: dict[str, dict[str, dict[str, float]]] = {
 
 
 @with_options
-def run(algorithm: Annotated[str, typer.Argument(help="See `neuralucb list`.")], options: RunOptions) -> None:
+def run(
+    options: RunOptions, algorithm: Annotated[str, typer.Argument(help="See `neuralucb list`.")] = "neural-mix"
+) -> None:
     """Run one algorithm on one problem: its regret over all seeds, as a table and a figure."""
     planned = _plan([algorithm], options)
     name = f"{algorithm}-{planned.problem.name}"
