@@ -86,7 +86,7 @@ class Info(NamedTuple):
     """How one call to `learn` went."""
 
     loss: jax.Array
-    """Mean of (f(x) - r)²/2 over the history after training; NaN where nothing is trained."""
+    """Mean of (f(x) - r)²/2 after training, over the history or a sample of it; NaN where nothing is trained."""
     diverged: jax.Array
     """Whether training produced NaN, infinity or an exploding loss."""
 

@@ -9,7 +9,10 @@ import numpy as np
 
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["Phase", "Schedule", "learning_rounds", "next_due", "read_schedule", "remembered"]
+__all__ = ["OFTEN_AT_FIRST", "Phase", "Schedule", "learning_rounds", "next_due", "read_schedule", "remembered"]
+
+OFTEN_AT_FIRST = "10:200,20:1000,50:2000,100"
+"""Every 10 rounds up to 200, every 20 up to 1000, and so on: the default; 160 lessons in 10 000 rounds."""
 
 
 class Phase(NamedTuple):

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from neuralucb.policy import Policy
+from neuralucb.policy import Context, Policy, check_slot, check_vector
 from neuralucb.runtime.records import brief
 from neuralucb.settings import Setting
 
-__all__ = ["Algorithm", "Recipe", "Task"]
+__all__ = ["Algorithm", "Recipe", "Task", "context_check"]
 
 
 class Task(NamedTuple):
@@ -19,6 +19,11 @@ class Task(NamedTuple):
     """T, an input of the paper's algorithms; None where it is not known"""
     shared_by: int | None = None
     """the number of arms, where contexts are a `Slot`: one x that all arms share; None where each arm has its own"""
+
+
+def context_check(task: Task) -> Callable[[Context], None]:
+    """A check that a context of one arm is what the task says."""
+    return check_vector(task.dim) if task.shared_by is None else check_slot(task.dim, task.shared_by)
 
 
 Recipe: TypeAlias = Callable[[Task, Mapping[str, Any]], Policy]

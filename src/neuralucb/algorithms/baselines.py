@@ -1,14 +1,14 @@
 """Baselines for scale: uniform, which learns nothing, and the oracle, which knows the expected rewards."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from neuralucb.algorithms.algorithm import Algorithm, Task
+from neuralucb.algorithms.algorithm import Algorithm, Task, context_check
 from neuralucb.history import History
-from neuralucb.policy import Belief, Choice, Context, Info, Policy, check_slot, check_vector, guard
+from neuralucb.policy import Belief, Choice, Context, Info, Policy, guard
 from neuralucb.rules import best_arm, best_shares
 from neuralucb.runtime.errors import InputError
 
@@ -24,7 +24,7 @@ def uniform(task: Task, settings: Mapping[str, Any]) -> Policy:
     def select(key: jax.Array, belief: Belief, contexts: Context, available: jax.Array) -> Choice:
         return _choose(key, jnp.zeros(available.shape, jnp.float32), available)
 
-    return guard(Policy(_nothing, select, _keep, _skip), _check(task))
+    return guard(Policy(_nothing, select, _keep, _skip), context_check(task))
 
 
 def oracle(task: Task, settings: Mapping[str, Any]) -> Policy:
@@ -42,13 +42,9 @@ def oracle(task: Task, settings: Mapping[str, Any]) -> Policy:
             raise InputError(
                 f"the oracle's context must be a pair (context, expected reward), got a {type(context).__name__}."
             )
-        _check(task)(context[0])
+        context_check(task)(context[0])
 
     return guard(Policy(_nothing, select, _keep, _skip), check)
-
-
-def _check(task: Task) -> Callable[[Context], None]:
-    return check_vector(task.dim) if task.shared_by is None else check_slot(task.dim, task.shared_by)
 
 
 def _choose(key: jax.Array, score: jax.Array, available: jax.Array) -> Choice:

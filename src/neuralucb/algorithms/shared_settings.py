@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from neuralucb.algorithms.algorithm import Task
+from neuralucb.algorithms.algorithm import Task, context_check
 from neuralucb.algorithms.networks import DEFAULT, NETWORK_BY_NAME, NETWORKS, NamedNetwork, make_network
 from neuralucb.confidence import Assumptions
 from neuralucb.designs import Design, by_arm, diagonal, full
@@ -19,7 +19,7 @@ from neuralucb.gradients import inner
 from neuralucb.networks.encodings import ENCODINGS, concat, disjoint, heads
 from neuralucb.networks.mlp import INITIALIZATIONS, SCALINGS, mlp
 from neuralucb.networks.network import Network
-from neuralucb.policy import Estimator, Policy, check_slot, check_vector, guard
+from neuralucb.policy import Estimator, Policy, guard
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import Number
 from neuralucb.settings import Setting, choice, flag, integer, number, steps
@@ -184,7 +184,7 @@ def in_units(task: Task, settings: Mapping[str, Any], make: Callable[[Task], Pol
         settings: Those that a policy which trains a network has.
         make: task -> the bare policy; in learned units the contexts of its task have a 1 more, for the paper's network.
     """
-    check = check_vector(task.dim) if task.shared_by is None else check_slot(task.dim, task.shared_by)
+    check = context_check(task)
     if settings["units"] == "given":
         return guard(make(task)._replace(review=None), check)
     intercept = _is_papers(settings)

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neuralucb.cli.exit_codes import FOUND_PROBLEMS
-from neuralucb.cli.options import AsJson, Formats, Out, Set, output_folder, prepare_folder, read_formats, read_set
+from neuralucb.cli.options import (
+    DEFAULT_ALGORITHM,
+    AsJson,
+    Formats,
+    Out,
+    Set,
+    output_folder,
+    prepare_folder,
+    read_formats,
+    read_set,
+)
 from neuralucb.display.console import err, out
 from neuralucb.runtime.errors import InputError, UnsoundError
 
@@ -18,8 +28,6 @@ if TYPE_CHECKING:
     from neuralucb.logs import Log, Skipped
 
 __all__ = ["evaluate", "logs_app", "train"]
-
-DEFAULT_POLICY = "neural-mix"
 
 logs_app: typer.Typer = typer.Typer(help="Logs of decisions: convert, check.", no_args_is_help=True)
 
@@ -138,7 +146,7 @@ def evaluate(
     from neuralucb.runtime.compile_cache import keep_compiled
     from neuralucb.schedules import read_schedule
 
-    chosen, wanted = _settings_of(policies or [DEFAULT_POLICY], read_set(settings)), _methods(methods)
+    chosen, wanted = _settings_of(policies or [DEFAULT_ALGORITHM], read_set(settings)), _methods(methods)
     learns = read_schedule(SCHEDULE if schedule is None else schedule)
     drawn = read_formats(formats)
     skipped = Skipped() if skip_bad else None
@@ -178,7 +186,7 @@ def evaluate(
 def train(
     log: Source,
     model: Annotated[Path, typer.Option("--out", help="Folder for the model; OnlineBandit.load reads it.")],
-    policy: Annotated[str, typer.Option("--policy", help="An algorithm: see `neuralucb list`.")] = DEFAULT_POLICY,
+    policy: Annotated[str, typer.Option("--policy", help="An algorithm: see `neuralucb list`.")] = DEFAULT_ALGORITHM,
     settings: Set = None,
     seed: Seed = 0,
     floor: Annotated[

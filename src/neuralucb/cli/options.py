@@ -48,6 +48,9 @@ Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be given several times.")
 ]
 
+DEFAULT_ALGORITHM = "neural-mix"
+"""What is played, valued or trained where none is named, as in `build`."""
+
 PresetName = Annotated[str | None, typer.Option("--preset", help="A bundle of settings: see `neuralucb list`.")]
 
 When = Annotated[str | None, typer.Option(help="When to learn: 50, or 10:500,50:2000,100. Default: the preset's.")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neuralucb.cli.options import (
+    DEFAULT_ALGORITHM,
     Formats,
     Out,
     RunOptions,
@@ -41,7 +42,7 @@ DEMO_SETTINGS: dict[str, dict[str, dict[str, float]]] = {
 
 @with_options
 def run(
-    options: RunOptions, algorithm: Annotated[str, typer.Argument(help="See `neuralucb list`.")] = "neural-mix"
+    options: RunOptions, algorithm: Annotated[str, typer.Argument(help="See `neuralucb list`.")] = DEFAULT_ALGORITHM
 ) -> None:
     """Run one algorithm on one problem: its regret over all seeds, as a table and a figure."""
     planned = _plan([algorithm], options)

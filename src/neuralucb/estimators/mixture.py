@@ -93,19 +93,14 @@ def mixture(
         last = linear.predict(belief.linear, context)
         return jax.tree.map(lambda leaf, one: jnp.append(_single(leaf), _single(one)), each, last)
 
-    def absorb(belief: Mixture, context: Context, reward: jax.Array) -> Mixture:
+    def observe(belief: Mixture, context: Context, reward: jax.Array) -> Mixture:
+        missed = predict_each(belief, context).mean - reward.astype(jnp.float32)
+        fading = jnp.asarray(discount, jnp.float32)
         networks = jax.vmap(lambda pull, one: network_at(pull).observe(one, context, reward))(
             stacked(), belief.networks
         )
         straight = None if linear is None else linear.observe(belief.linear, context, reward)
-        return belief._replace(networks=networks, linear=straight)
-
-    def observe(belief: Mixture, context: Context, reward: jax.Array) -> Mixture:
-        missed = predict_each(belief, context).mean - reward.astype(jnp.float32)
-        fading = jnp.asarray(discount, jnp.float32)
-        return absorb(belief, context, reward)._replace(
-            errors=fading * belief.errors + missed**2, validated=fading * belief.validated + 1
-        )
+        return Mixture(networks, straight, fading * belief.errors + missed**2, fading * belief.validated + 1)
 
     def learn(key: jax.Array, belief: Mixture, history: History) -> tuple[Mixture, Info]:
         def one(pull: jax.Array, network: Neural) -> tuple[Neural, Info]:

@@ -199,9 +199,11 @@ def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, lear
             trained, info = policy.learn(key_learn, belief, seen)
             return trained, info.diverged
 
+        def skip(belief: Belief) -> tuple[Belief, jax.Array]:
+            return belief, jnp.zeros((), bool)
+
         belief = lax.cond(accept, observe, lambda belief: belief, state.belief)
-        nothing = lambda belief: (belief, jnp.zeros((), bool))  # noqa: E731
-        belief, diverged = lax.cond(accept & learns[accepted], learn, nothing, belief)
+        belief, diverged = lax.cond(accept & learns[accepted], learn, skip, belief)
         unsound = diverged | (row.use & (~jnp.isfinite(choice.score) & row.available).any())
         unsound_at = jnp.where((state.unsound_at == 0) & unsound, accepted + 1, state.unsound_at)
         kept = jnp.where(accept, row.reward, 0).astype(state.total.dtype)

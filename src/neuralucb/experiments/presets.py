@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from neuralucb.algorithms.shared_settings import PAPER
 from neuralucb.runtime.errors import InputError
+from neuralucb.schedules import OFTEN_AT_FIRST
 
 __all__ = ["PRESETS", "Bundle", "Preset", "find_preset"]
 
@@ -42,9 +43,6 @@ class Preset(NamedTuple):
         """The bundle for a problem."""
         return self.shared if shared else self.separate
 
-
-OFTEN_AT_FIRST = "10:200,20:1000,50:2000,100"
-"""A schedule: every 10 rounds up to 200, every 20 up to 1000, and so on; 160 lessons in 10 000 rounds."""
 
 FROM_PAPER: dict[str, Any] = PAPER | {"input_scaling": "standard"}
 

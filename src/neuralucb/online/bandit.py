@@ -35,12 +35,10 @@ from neuralucb.online.lessons import Background, Lesson, log_failure, train
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError, StorageError
-from neuralucb.schedules import next_due, read_schedule
+from neuralucb.schedules import OFTEN_AT_FIRST, next_due, read_schedule
 from neuralucb.settings import check_integer
 
 __all__ = ["OnlineBandit"]
-
-OFTEN_AT_FIRST = "10:200,20:1000,50:2000,100"
 
 
 class OnlineBandit:
