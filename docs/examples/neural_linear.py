@@ -23,7 +23,7 @@ SETTINGS = (
 )  # fmt: skip
 def neural_linear(task, settings):
     """Bayesian regression on the last layer of a trained network, Thompson sampling."""
-    network, train = network_for(task, settings), training_for(settings)
+    network, train = network_for(task, settings), training_for(task, settings)
     features = last_layer(network)
     linear = ridge(features, exact_design(features, ridge=settings["regularization"]))
 

@@ -126,11 +126,11 @@ class Network:
             self.weights = [part.reshape(old.shape) for part, old in zip(parts, self.weights, strict=True)]
 
 
-class Linear:
-    """LinUCB, with a model per arm where arms share their context."""
+class Regression:
+    """LinUCB on features φ(x), with a model per arm where arms share their context."""
 
-    def __init__(self, dim, arms):
-        self.dim, self.arms = dim, arms
+    def __init__(self, phi, dim, arms):
+        self.phi, self.dim, self.arms = phi, len(phi(np.zeros(dim))), arms
         self.forget()
 
     def forget(self):
@@ -138,28 +138,47 @@ class Linear:
         self.b = {arm: np.zeros(self.dim) for arm in range(self.arms or 1)}
 
     def mean(self, x, arm):
-        return x @ np.linalg.solve(self.A[arm or 0], self.b[arm or 0])
+        return self.phi(x) @ np.linalg.solve(self.A[arm or 0], self.b[arm or 0])
 
     def width(self, x, arm):
-        return np.sqrt(x @ np.linalg.solve(self.A[arm or 0], x))
+        return np.sqrt(self.phi(x) @ np.linalg.solve(self.A[arm or 0], self.phi(x)))
 
     def observe(self, x, arm, reward):
-        self.A[arm or 0] = self.A[arm or 0] + np.outer(x, x)
-        self.b[arm or 0] = self.b[arm or 0] + reward * x
+        self.A[arm or 0] = self.A[arm or 0] + np.outer(self.phi(x), self.phi(x))
+        self.b[arm or 0] = self.b[arm or 0] + reward * self.phi(x)
+
+
+def with_products(x):
+    """x, and 10/√d times the products of its inputs, of which the last, the intercept, is not one."""
+    d = len(x) - 1
+    return np.array([*x, *(10 / np.sqrt(d) * x[i] * x[j] for i in range(d) for j in range(i, d))])
 
 
 class NeuralMix:
-    """U_a = Σ_j w_j (f_j + γ σ width_j), in units that are learned at lessons. `initials` are θ_0 of each network."""
+    """U_a = Σ_j w_j (f_j + γ σ width_j), in units that are learned at lessons. `initials` are θ_0 of each network.
 
-    def __init__(self, initials, *, dim, arms, regularization, discount, sharpness, exploration, diagonal):
+    `rounding` is what inputs and rewards go through: by default nothing; with `np.float32` one sees what that rounding does.
+    """
+
+    def __init__(
+        self, initials, *, dim, arms, regularization, discount, sharpness, exploration, diagonal, rounding=np.asarray
+    ):
         pulls = (regularization / 30, regularization, 30 * regularization)
         self.networks = [
             Network(initial, pull, diagonal=diagonal) for initial, pull in zip(initials, pulls, strict=True)
         ]
-        self.members = [*self.networks, Linear(dim + 1, arms)]
+        self.regressions = [Regression(phi, dim + 1, arms) for phi in (np.copy, with_products)]
+        self.members = [*self.networks, *self.regressions]
         self.discount, self.sharpness, self.exploration = discount, sharpness, exploration
+        self.rounding = rounding
         self.units, self.settled, self.history = NoUnits(), 0, []
         self.forget_errors()
+
+    def show(self, x):
+        return self.rounding(self.units.show(x)).astype(np.float64)
+
+    def show_reward(self, reward):
+        return float(self.rounding(self.units.show_reward(reward)))
 
     def forget_errors(self):
         self.errors, self.count = np.zeros(len(self.members)), 0.0
@@ -173,14 +192,14 @@ class NeuralMix:
 
     def predict(self, x, arm):
         """Mean and width in the caller's units."""
-        shown, shares = self.units.show(x), self.weights()
+        shown, shares = self.show(x), self.weights()
         mean = shares @ [member.mean(shown, arm) for member in self.members]
         noise = min(max(np.sqrt(self.least_error()), 0.5), 1)
         width = noise * (shares @ [member.width(shown, arm) for member in self.members])
         return self.units.mean + self.units.deviation * mean, self.units.deviation * width
 
     def observe(self, x, arm, reward):
-        shown, scaled = self.units.show(x), self.units.show_reward(reward)
+        shown, scaled = self.show(x), self.show_reward(reward)
         missed = np.array([member.mean(shown, arm) for member in self.members]) - scaled
         self.errors, self.count = self.discount * self.errors + missed**2, self.discount * self.count + 1
         for member in self.members:
@@ -195,8 +214,7 @@ class NeuralMix:
         if changed:
             self.units, self.settled = new, len(rewards)
         rows = [
-            (self.units.show(x), arm, self.units.show_reward(r))
-            for x, arm, r in zip(contexts, arms, rewards, strict=True)
+            (self.show(x), arm, self.show_reward(r)) for x, arm, r in zip(contexts, arms, rewards, strict=True)
         ]
         losses = []
         for member in self.networks:

@@ -31,7 +31,7 @@ def bootstrapped_nn(task: Task, settings: Mapping[str, Any]) -> Policy:
     def make(task: Task) -> Policy:
         return bootstrap(
             network_for(task, settings),
-            training_for(settings),
+            training_for(task, settings),
             networks=settings["networks"],
             inclusion=settings["inclusion"],
             start=settings["start"],

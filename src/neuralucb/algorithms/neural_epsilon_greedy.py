@@ -31,7 +31,7 @@ def neural_epsilon_greedy(task: Task, settings: Mapping[str, Any]) -> Policy:
     """
 
     def make(task: Task) -> Policy:
-        estimator = neural(network_for(task, settings), none(), training_for(settings), start=settings["start"])
+        estimator = neural(network_for(task, settings), none(), training_for(task, settings), start=settings["start"])
         return combine(estimator, epsilon_greedy(settings["epsilon"]))
 
     return in_units(task, settings, make)

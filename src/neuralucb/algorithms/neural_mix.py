@@ -1,4 +1,4 @@
-"""NeuralMix: NeuralUCB at several pulls and LinUCB, mixed by how well each predicts. What `build` makes by default."""
+"""NeuralMix: NeuralUCB at several pulls and two LinUCB, mixed by how well each predicts. What `build` makes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,12 +13,12 @@ from neuralucb.algorithms.shared_settings import (
     check_training,
     design_for,
     in_units,
-    linear_design,
     linear_features,
     network_for,
     training_for,
 )
 from neuralucb.confidence import constant
+from neuralucb.estimators.features import Features, exact_design, quadratic
 from neuralucb.estimators.mixture import mixture
 from neuralucb.estimators.neural import neural
 from neuralucb.estimators.ridge import ridge
@@ -33,49 +33,61 @@ APART = 30.0
 """The factor between the pulls of two networks."""
 
 RIDGE = 1.0
-"""λ of the linear model, in learned units."""
+"""λ of the regressions, in learned units."""
 
-MOST_LINEAR = 256
-"""Inputs up to which there is a linear model; its Z⁻¹ is exact, and a decision reads all of it."""
+PRODUCTS = 10.0
+"""What a product of two of d inputs is multiplied by, over √d: in learned units its deviation is near 1/√d."""
+
+MOST_FEATURES = 256
+"""Features up to which a regression is a member; its Z⁻¹ is exact, and a decision reads all of it."""
+
+MOST_NUMBERS = 2**20
+"""Numbers in Z⁻¹ of a regression, over all arms, up to which it is a member."""
 
 
 def neural_mix(task: Task, settings: Mapping[str, Any]) -> Policy:
-    """NeuralMix: optimism over a mixture of NeuralUCB at the pulls λ/30, λ and 30λ, and LinUCB.
+    """NeuralMix: optimism over a mixture of NeuralUCB at the pulls λ/30, λ and 30λ, LinUCB, and LinUCB on products.
 
         U_a = Σ_j w_j (f_j(x_a) + γ σ' width_j(x_a)),   w_j ∝ exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
 
     where σ' is σ, at least 1/2 and at most 1, the deviation of the rewards.
     E_j sums the squared errors of the predictions that member j made before it saw the reward, N the weights of those
-    rounds, each ρ times that of the next. Little noisy data want a strong pull or a straight line, much clean data a
-    free network: the members that predict best decide. Each term f_j + γ_j width_j is NeuralUCB's index, or LinUCB's,
-    so that where all of them bound the expected reward, their mixture does, whatever the weights.
+    rounds, each ρ times that of the next. Little noisy data want a strong pull, a straight line or a parabola, much
+    clean data a free network: the members that predict best decide. Each term f_j + γ_j width_j is NeuralUCB's index,
+    or LinUCB's, so that where all of them bound the expected reward, their mixture does, whatever the weights.
 
-    A round costs what three NeuralUCB and one LinUCB cost, a training what three cost, side by side as lanes.
+    The regressions are left out where they would have more than MOST_FEATURES features, or MOST_NUMBERS in Z⁻¹.
+    A round costs what three NeuralUCB and two LinUCB cost, a training what three cost, side by side as lanes.
     Departs from the paper in: the mixture; and γ, which is in units of the noise.
     """
 
-    def make(task: Task) -> Policy:
-        network = network_for(task, settings)
+    def make(shown: Task) -> Policy:
+        network = network_for(shown, settings)
 
         def network_at(pull: Number) -> Estimator:
             own = {**settings, "regularization": pull}
-            return neural(network, design_for(network, own), training_for(own), start=settings["start"])
+            return neural(network, design_for(network, own), training_for(shown, own), start=settings["start"])
 
         middle = settings["regularization"]
         pulls = middle / APART, middle, middle * APART
-        linear = None
-        if task.dim <= MOST_LINEAR:
-            exactly = {"regularization": RIDGE, "design_precision": "float64"}
-            linear = ridge(linear_features(task), linear_design(task, exactly))
+        plain = linear_features(shown)
+        each = plain, quadratic(plain, task.dim, scale=PRODUCTS / task.dim**0.5)  # without the intercept
+        regressions = [ridge(one, exact_design(one, ridge=RIDGE)) for one in each if _is_small(one, shown)]
         shape = {name: settings[name] for name in ("discount", "sharpness")}
-        return combine(mixture(network_at, pulls, linear, **shape), ucb(constant(settings["exploration"])))
+        return combine(mixture(network_at, pulls, regressions, **shape), ucb(constant(settings["exploration"])))
 
     return in_units(task, settings, make)
 
 
+def _is_small(features: Features, task: Task) -> bool:
+    arms = task.shared_by or 1
+    size = features.size // arms
+    return size <= MOST_FEATURES and arms * size**2 <= MOST_NUMBERS
+
+
 NEURAL_MIX = Algorithm(
     "neural-mix",
-    "NeuralUCB at several pulls and LinUCB, mixed by how well each predicts",
+    "NeuralUCB at several pulls and linear and quadratic LinUCB, mixed by how well each predicts",
     "ours; its members are Zhou, Li & Gu 2020, Algorithm 1, and Li, Chu, Langford & Schapire 2010",
     "the mixture of members; and γ, which is in units of the noise",
     (

@@ -31,7 +31,7 @@ def neural_square_cb(task: Task, settings: Mapping[str, Any]) -> Policy:
     """
 
     def make(task: Task) -> Policy:
-        estimator = neural(network_for(task, settings), none(), training_for(settings), start=settings["start"])
+        estimator = neural(network_for(task, settings), none(), training_for(task, settings), start=settings["start"])
         return combine(estimator, square_cb(settings["learning_rate"]))
 
     return in_units(task, settings, make)

@@ -36,7 +36,8 @@ def neural_ts(task: Task, settings: Mapping[str, Any]) -> Policy:
 
     def make(task: Task) -> Policy:
         network = network_for(task, settings)
-        estimator = neural(network, design_for(network, settings), training_for(settings), start=settings["start"])
+        train = training_for(task, settings)
+        estimator = neural(network, design_for(network, settings), train, start=settings["start"])
         return combine(estimator, thompson(constant(settings["exploration"] * settings["regularization"] ** 0.5)))
 
     return in_units(task, settings, make)

@@ -40,7 +40,8 @@ def neural_ucb(task: Task, settings: Mapping[str, Any]) -> Policy:
     # T, λ, ν, δ, S, η, J, m and L of Algorithm 1, line 1 are the task and the settings
     def make(task: Task) -> Policy:
         network = network_for(task, settings)
-        estimator = neural(network, design_for(network, settings), training_for(settings), start=settings["start"])
+        train = training_for(task, settings)
+        estimator = neural(network, design_for(network, settings), train, start=settings["start"])
         return combine(estimator, ucb(_confidence(settings)))
 
     return in_units(task, settings, make)

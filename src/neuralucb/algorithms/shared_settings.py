@@ -63,6 +63,10 @@ PRECISIONS = ("float32", "float64")
 UNITS = ("learned", "given")
 
 
+MANY = 64
+"""Inputs beyond which steps are shorter: each weight moves by about η, and sums of many inputs by that much more."""
+
+
 OPTIMIZERS = ("plain", "adam", "rmsprop", "adagrad")
 
 
@@ -99,7 +103,7 @@ NETWORK = (
 
 
 TRAINING = (
-    number("step_size", "η", 0.002, "size of a training step", above=0, grid=(0.001, 0.01, 0.1)),
+    number("step_size", "η", 0.004, "size of a training step", above=0, grid=(0.001, 0.01, 0.1)),
     steps(300),
     choice("method", "TrainNN", "sgd", "minibatches, or Algorithm 2", options=("sgd", "gradient-descent")),
     integer("batch_size", "B", 64, "rows of a minibatch"),
@@ -163,17 +167,22 @@ def network_for(task: Task, settings: Mapping[str, Any]) -> Network:
     return make_network(settings.get("network", DEFAULT), task, settings)
 
 
-def training_for(settings: Mapping[str, Any]) -> Train:
-    """TrainNN of these settings. The pull is mλ in the paper's scaling, else λ, also for networks without its √m."""
+def training_for(task: Task, settings: Mapping[str, Any]) -> Train:
+    """TrainNN of these settings. The pull is mλ in the paper's scaling, else λ, also for networks without its √m.
+
+    In learned units steps are shorter for contexts of more than MANY inputs, by the root of how many times more.
+    """
     factor = settings["width"] if _is_papers(settings) and settings["scaling"] == "tangent" else 1
-    common = {name: settings[name] for name in ("step_size", "steps")} | {"pull": factor * settings["regularization"]}
+    shorter = min(1.0, (MANY / task.dim) ** 0.5) if settings["units"] == "learned" else 1.0
+    step_size = shorter * settings["step_size"]
+    common = {"step_size": step_size, "steps": settings["steps"], "pull": factor * settings["regularization"]}
     if settings["method"] == "gradient-descent":
         return gradient_descent(**common)
     common |= {name: settings[name] for name in ("batch_size", "decay")}
     optimizer = _optimizer(settings)
     if settings["retries"]:
         return careful_sgd(**common, optimizer=optimizer, retries=settings["retries"])
-    return sgd(**common, optimizer=None if optimizer is None else optimizer(settings["step_size"]))
+    return sgd(**common, optimizer=None if optimizer is None else optimizer(step_size))
 
 
 def in_units(task: Task, settings: Mapping[str, Any], make: Callable[[Task], Policy]) -> Policy:

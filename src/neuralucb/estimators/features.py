@@ -1,9 +1,12 @@
-"""Features of a context: the context itself, a network's gradient at its start, or its last hidden layer."""
+"""Features of a context: itself, products of its inputs, a network's gradient at its start, its last hidden layer."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from neuralucb.designs import Design, by_arm, full
 from neuralucb.gradients import Block, dense
@@ -12,7 +15,7 @@ from neuralucb.policy import Context, Slot, check_slot, check_vector, slot_shape
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import Number
 
-__all__ = ["Features", "exact_design", "last_layer", "raw", "raw_by_arm", "tangent"]
+__all__ = ["Features", "exact_design", "last_layer", "quadratic", "raw", "raw_by_arm", "tangent"]
 
 
 class Features(NamedTuple):
@@ -41,6 +44,27 @@ def raw_by_arm(dim: int, arms: int) -> Features:
         return Block(slot.arm, slot.x, arms)
 
     return Features(lambda key: (), apply, dim * arms, slot_shape(dim), check_slot(dim, arms))
+
+
+def quadratic(plain: Features, inputs: int, *, scale: float) -> Features:
+    """φ(x) = (x, s x_i x_j for all i ≤ j): what quadratic functions of the first `inputs` numbers are linear in.
+
+    Args:
+        plain: `raw`, or `raw_by_arm` where arms share a context.
+        inputs: How many numbers are multiplied with each other; those behind them, such as an intercept, are not.
+        scale: s, how much products weigh beside the numbers themselves in a ridge regression.
+    """
+    rows, columns = np.triu_indices(inputs)
+
+    def extend(x: jax.Array) -> jax.Array:
+        return jnp.concatenate([x, jnp.asarray(scale, x.dtype) * x[rows] * x[columns]])
+
+    def apply(params: Any, context: Context) -> Any:
+        phi = plain.apply(params, context)
+        return replace(phi, part=extend(phi.part)) if isinstance(phi, Block) else extend(phi)
+
+    shapes = jax.eval_shape(apply, (), plain.example)
+    return plain._replace(apply=apply, size=jax.eval_shape(dense, shapes).size)
 
 
 def tangent(network: Network) -> Features:

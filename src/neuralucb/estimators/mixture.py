@@ -1,4 +1,4 @@
-"""NeuralMix's estimator: one network at several pulls and a linear model, mixed by how well each predicted."""
+"""NeuralMix's estimator: one network at several pulls and ridge regressions, mixed by how well each predicted."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ class Mixture(NamedTuple):
 
     networks: Neural
     """with a leading axis of members"""
-    linear: Ridge | None
+    regressions: tuple[Ridge, ...]
     errors: jax.Array
     """E_j = Σ_i ρ^(t-i) (prediction of member j for reward i, made before it was seen, less the reward)²"""
     validated: jax.Array
@@ -38,7 +38,7 @@ class Mixture(NamedTuple):
 def mixture(
     network_at: Callable[[Number], Estimator],
     pulls: Sequence[Number],
-    linear: Estimator | None,
+    regressions: Sequence[Estimator],
     *,
     discount: Number,
     sharpness: Number,
@@ -56,25 +56,25 @@ def mixture(
     Args:
         network_at: pull -> NeuralUCB's estimator with that pull to θ_0, and that ridge in Z_0; the pull is traced.
         pulls: λ_j, one per network.
-        linear: The limit of an infinite pull, a ridge regression; None to leave it out.
+        regressions: Ridge regressions, on the contexts or on other features of them; there may be none.
         discount: ρ.
         sharpness: s.
 
     Returns:
         The estimator. It costs what its members cost; the networks are lanes of one program.
     """
-    members = len(pulls) + (linear is not None)
+    members = len(pulls) + len(regressions)
 
     def stacked() -> jax.Array:
         return jnp.stack([jnp.asarray(pull, jnp.float32) for pull in pulls])
 
     def init(key: jax.Array) -> Mixture:
-        key_networks, key_linear = random.split(key)
+        key_networks, key_regressions = random.split(key)
         keys = random.split(key_networks, len(pulls))
         networks = jax.vmap(lambda pull, one: network_at(pull).init(one))(stacked(), keys)
         return Mixture(
             networks,
-            None if linear is None else linear.init(key_linear),
+            tuple(each.init(key_regressions) for each in regressions),
             jnp.zeros(members, jnp.float32),
             jnp.zeros((), jnp.float32),
         )
@@ -88,10 +88,8 @@ def mixture(
     def predict_each(belief: Mixture, context: Context) -> Prediction:
         """[members] of every field."""
         each = jax.vmap(lambda pull, one: network_at(pull).predict(one, context))(stacked(), belief.networks)
-        if linear is None:
-            return jax.tree.map(_single, each)
-        last = linear.predict(belief.linear, context)
-        return jax.tree.map(lambda leaf, one: jnp.append(_single(leaf), _single(one)), each, last)
+        others = [one.predict(its, context) for one, its in zip(regressions, belief.regressions, strict=True)]
+        return jax.tree.map(lambda leaf, *rest: jnp.concatenate([_single(one) for one in (leaf, *rest)]), each, *others)
 
     def observe(belief: Mixture, context: Context, reward: jax.Array) -> Mixture:
         missed = predict_each(belief, context).mean - reward.astype(jnp.float32)
@@ -99,15 +97,17 @@ def mixture(
         networks = jax.vmap(lambda pull, one: network_at(pull).observe(one, context, reward))(
             stacked(), belief.networks
         )
-        straight = None if linear is None else linear.observe(belief.linear, context, reward)
-        return Mixture(networks, straight, fading * belief.errors + missed**2, fading * belief.validated + 1)
+        others = tuple(
+            one.observe(its, context, reward) for one, its in zip(regressions, belief.regressions, strict=True)
+        )
+        return Mixture(networks, others, fading * belief.errors + missed**2, fading * belief.validated + 1)
 
     def learn(key: jax.Array, belief: Mixture, history: History) -> tuple[Mixture, Info]:
         def one(pull: jax.Array, network: Neural) -> tuple[Neural, Info]:
             return network_at(pull).learn(key, network, history)
 
         networks, info = jax.vmap(one)(stacked(), belief.networks)
-        shares = jax.nn.softmax(_log_weights(belief, sharpness)[: len(pulls)])  # beside the linear model all may be 0
+        shares = jax.nn.softmax(_log_weights(belief, sharpness)[: len(pulls)])  # beside a regression all may be 0
         loss = (shares.astype(info.loss.dtype) * info.loss).sum()
         # a member that failed kept its θ, and its errors will tell
         return belief._replace(networks=networks), Info(loss, info.diverged.all())
@@ -118,21 +118,21 @@ def mixture(
         def one(pull: jax.Array, network: Neural) -> Neural:
             return _review(network_at(pull), network, history)
 
-        straight = None if linear is None else _review(linear, belief.linear, history)
+        others = tuple(_review(one, its, history) for one, its in zip(regressions, belief.regressions, strict=True))
         size = jnp.asarray(unit, jnp.float32)
         return Mixture(
             jax.vmap(one)(stacked(), belief.networks),
-            straight,
+            others,
             size**2 * belief.errors,
             jnp.where(size > 0, belief.validated, 0),
         )
 
-    check = (network_at(1.0) if linear is None else linear).check
+    check = next(iter(regressions), network_at(1.0)).check
     return Estimator(init, predict, observe, learn, check, review)
 
 
 def weights(belief: Mixture, sharpness: Number) -> jax.Array:
-    """[members] the share of each in the mixture: networks in order of their pulls, then the linear model."""
+    """[members] the share of each in the mixture: networks in order of their pulls, then the regressions."""
     return jax.nn.softmax(_log_weights(belief, sharpness))
 
 
@@ -148,7 +148,7 @@ def _least_error(belief: Mixture) -> jax.Array:
 
 
 def _single(leaf: jax.Array) -> jax.Array:
-    return leaf.astype(jnp.float32)
+    return jnp.atleast_1d(leaf).astype(jnp.float32)
 
 
 def _review(estimator: Estimator, belief: Any, history: History) -> Any:

@@ -43,15 +43,21 @@ def ridge(features: Features, design: Design) -> Estimator:
         return Prediction(mean, width, belief.rounds, design.log_det(belief.z))
 
     def observe(belief: Ridge, context: Context, reward: jax.Array) -> Ridge:
+        return solve(add(belief, context, reward))
+
+    def add(belief: Ridge, context: Context, reward: jax.Array) -> Ridge:
         phi = features.apply(belief.params, context)
         z = design.add(belief.z, phi)  # Algorithm 3, line 7
         b = belief.b + reward.astype(belief.b.dtype) * dense(phi).astype(belief.b.dtype)
-        return Ridge(belief.params, z, b, design.solve(z, b), belief.rounds + 1)  # Z⁻¹b: Algorithm 3, line 8
+        return belief._replace(z=z, b=b, rounds=belief.rounds + 1)
+
+    def solve(belief: Ridge) -> Ridge:
+        return belief._replace(coefficients=design.solve(belief.z, belief.b))  # Algorithm 3, line 8
 
     def learn(key: jax.Array, belief: Ridge, history: History) -> tuple[Ridge, Info]:
         return belief, Info.nothing()
 
     def review(belief: Ridge, history: History, unit: Number = 1.0) -> Ridge:
-        return observe_again(history, observe, begin(belief.params))._replace(rounds=history.rounds)
+        return solve(observe_again(history, add, begin(belief.params)))._replace(rounds=history.rounds)
 
     return Estimator(init, predict, observe, learn, features.check, review)
