@@ -47,8 +47,9 @@ class OnlineBandit:
     Args:
         policy: Made by `build`, or your own.
         seed: Of everything random; the same calls in the same order give the same decisions.
-        schedule: When to learn, in observations: `"100"`, or `"10:500,100"`. By default after every 10 up to 200, every
-            20 up to 1000, every 50 up to 2000, and every 100 after: the first lessons teach most, and cost least.
+        schedule: When to learn, in observations: `"100"`, or `"10:500,100"`. By default after every 3 up to 60, every 5
+            up to 150, every 10 up to 300, every 20 up to 1000, every 50 up to 2000, and every 100 after: the first
+            lessons teach most, and cost least.
         learning: `"inline"`: the `observe` that makes a lesson due waits for it; `"background"`: a thread learns;
             `"manual"`: only `learn()` does.
         window: Learn from the last so many observations only, and forget older ones, for a world that drifts.
