@@ -9,10 +9,22 @@ import numpy as np
 
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["OFTEN_AT_FIRST", "Phase", "Schedule", "learning_rounds", "next_due", "read_schedule", "remembered"]
+__all__ = [
+    "LATER_AT_FIRST",
+    "OFTEN_AT_FIRST",
+    "Phase",
+    "Schedule",
+    "learning_rounds",
+    "next_due",
+    "read_schedule",
+    "remembered",
+]
 
 OFTEN_AT_FIRST = "3:60,5:150,10:300,20:1000,50:2000,100"
 """Every 3 rounds up to 60, every 5 up to 150, and so on: the default; 188 lessons in 10 000 rounds."""
+
+LATER_AT_FIRST = "10:200,20:1000,50:2000,100"
+"""The default where arms share a context, and are told apart only once each has been tried; 160 lessons."""
 
 
 class Phase(NamedTuple):

@@ -27,7 +27,8 @@ def test_by_default_it_learns_often_at_first():
         before = one.state.counts["learned"]
         one.observe(one.select(np.ones((2, DIM), np.float32)).id, 0.0)
         at += [observed] * (one.state.counts["learned"] - before)
-    assert at == [*range(10, 201, 10), *range(220, 1001, 20), *range(1050, 2001, 50), *range(2100, 2301, 100)]
+    often = *range(3, 61, 3), *range(65, 151, 5), *range(160, 301, 10), *range(320, 1001, 20)
+    assert at == [*often, *range(1050, 2001, 50), *range(2100, 2301, 100)]
 
 
 def test_with_manual_learning_only_learn_learns():

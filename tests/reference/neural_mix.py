@@ -33,7 +33,7 @@ class Units:
     @staticmethod
     def of_rewards(rewards):
         median = lower_median(rewards)
-        reach = 3 * quantile_of_those_who_deviate(abs(rewards - median), 0.9)
+        reach = 2 * quantile_of_those_who_deviate(abs(rewards - median), 0.9)
         bounded = np.clip(rewards, median - reach, median + reach)
         return bounded.mean(), bounded.std() or 1.0, median - reach, median + reach
 
@@ -157,7 +157,7 @@ def with_products(x):
 class NeuralMix:
     """U_a = Σ_j w_j (f_j + γ σ width_j), in units that are learned at lessons. `initials` are θ_0 of each network.
 
-    `rounding` is what inputs and rewards go through: by default nothing; with `np.float32` one sees what that rounding does.
+    `rounding` is what inputs, rewards and units go through: by default nothing; `np.float32` shows what that does.
     """
 
     def __init__(
@@ -213,9 +213,9 @@ class NeuralMix:
         changed = isinstance(old, NoUnits) or len(rewards) >= 2 * self.settled or new.are_far_from(old)
         if changed:
             self.units, self.settled = new, len(rewards)
-        rows = [
-            (self.show(x), arm, self.show_reward(r)) for x, arm, r in zip(contexts, arms, rewards, strict=True)
-        ]
+            for name, value in vars(new).items():
+                setattr(new, name, self.rounding(value).astype(np.float64))
+        rows = [(self.show(x), arm, self.show_reward(r)) for x, arm, r in zip(contexts, arms, rewards, strict=True)]
         losses = []
         for member in self.networks:
             before = member.loss(rows)

@@ -18,7 +18,7 @@ from neuralucb.algorithms.shared_settings import (
     training_for,
 )
 from neuralucb.confidence import constant
-from neuralucb.estimators.features import Features, exact_design, projected, quadratic
+from neuralucb.estimators.features import Features, exact_design, quadratic
 from neuralucb.estimators.mixture import mixture
 from neuralucb.estimators.neural import neural
 from neuralucb.estimators.ridge import ridge
@@ -41,9 +41,6 @@ PRODUCTS = 10.0
 MOST_FEATURES = 256
 """Features up to which a regression is a member; its Z⁻¹ is exact, and a decision reads all of it."""
 
-PROJECTIONS = 128
-"""Random directions that the linear regression sees of contexts with more inputs than MOST_FEATURES."""
-
 MOST_NUMBERS = 2**20
 """Numbers in Z⁻¹ of a regression, over all arms, up to which it is a member."""
 
@@ -59,8 +56,7 @@ def neural_mix(task: Task, settings: Mapping[str, Any]) -> Policy:
     clean data a free network: the members that predict best decide. Each term f_j + γ_j width_j is NeuralUCB's index,
     or LinUCB's, so that where all of them bound the expected reward, their mixture does, whatever the weights.
 
-    A regression is left out where it would have more than MOST_FEATURES features, or MOST_NUMBERS in Z⁻¹; of contexts
-    with more inputs than MOST_FEATURES the linear one sees PROJECTIONS random directions.
+    The regressions are left out where they would have more than MOST_FEATURES features, or MOST_NUMBERS in Z⁻¹.
     A round costs what three NeuralUCB and two LinUCB cost, a training what three cost, side by side as lanes.
     Departs from the paper in: the mixture; and γ, which is in units of the noise.
     """
@@ -75,8 +71,7 @@ def neural_mix(task: Task, settings: Mapping[str, Any]) -> Policy:
         middle = settings["regularization"]
         pulls = middle / APART, middle, middle * APART
         plain = linear_features(shown)
-        linear = plain if shown.dim <= MOST_FEATURES else projected(plain, shown.dim, PROJECTIONS)
-        each = linear, quadratic(plain, task.dim, scale=PRODUCTS / task.dim**0.5)  # without the intercept
+        each = plain, quadratic(plain, task.dim, scale=PRODUCTS / task.dim**0.5)  # without the intercept
         regressions = [ridge(one, exact_design(one, ridge=RIDGE)) for one in each if _is_small(one, shown)]
         shape = {name: settings[name] for name in ("discount", "sharpness")}
         return combine(mixture(network_at, pulls, regressions, **shape), ucb(constant(settings["exploration"])))

@@ -15,7 +15,7 @@ from neuralucb.policy import Context, Slot, check_slot, check_vector, slot_shape
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import Number
 
-__all__ = ["Features", "exact_design", "last_layer", "projected", "quadratic", "raw", "raw_by_arm", "tangent"]
+__all__ = ["Features", "exact_design", "last_layer", "quadratic", "raw", "raw_by_arm", "tangent"]
 
 
 class Features(NamedTuple):
@@ -65,25 +65,6 @@ def quadratic(plain: Features, inputs: int, *, scale: float) -> Features:
 
     shapes = jax.eval_shape(apply, (), plain.example)
     return plain._replace(apply=apply, size=jax.eval_shape(dense, shapes).size)
-
-
-def projected(plain: Features, inputs: int, size: int) -> Features:
-    """φ(x) = Px, `size` random directions of a long context: lengths and angles nearly stay (Johnson–Lindenstrauss).
-
-    Args:
-        plain: `raw`, or `raw_by_arm` where arms share a context.
-        inputs: The numbers in a context.
-        size: The rows of P, each drawn once from N(0, I/size).
-    """
-
-    def init(key: jax.Array) -> jax.Array:
-        return jax.random.normal(key, (size, inputs), "float32") / np.float32(size**0.5)
-
-    def apply(params: jax.Array, context: Context) -> Any:
-        phi = plain.apply((), context)
-        return replace(phi, part=params @ phi.part) if isinstance(phi, Block) else params @ phi
-
-    return plain._replace(init=init, apply=apply, size=plain.size // inputs * size)
 
 
 def tangent(network: Network) -> Features:

@@ -21,7 +21,7 @@ UNIT = 0.3
 REACH, FARTHEST = 3.0, 10.0
 """Deviations up to which inputs are kept, and the most they can be; between them only their logarithm grows."""
 
-TAIL, CLIP = 0.9, 3.0
+TAIL, CLIP = 0.9, 2.0
 """Rewards count up to CLIP times the deviation from the median that a share TAIL of them does not exceed."""
 
 

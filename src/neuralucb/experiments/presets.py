@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from neuralucb.algorithms.shared_settings import PAPER
 from neuralucb.runtime.errors import InputError
-from neuralucb.schedules import OFTEN_AT_FIRST
+from neuralucb.schedules import LATER_AT_FIRST, OFTEN_AT_FIRST
 
 __all__ = ["PRESETS", "Bundle", "Preset", "find_preset"]
 
@@ -65,7 +65,8 @@ PRESETS = {
         Preset(
             "default",
             "what works untuned on data in any units; for synthetic problems the paper's",
-            *2 * (Bundle(OFTEN_AT_FIRST, {}),),
+            Bundle(OFTEN_AT_FIRST, {}),
+            Bundle(LATER_AT_FIRST, {}),
         ),
         Preset(
             "paper",
