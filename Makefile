@@ -26,8 +26,10 @@ test-slow: .venv/installed-dev
 check: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(PYTEST)
+	@echo "mypy and pytest, side by side"
+	@types=$$(mktemp); $(BIN)/mypy >"$$types" 2>&1 & checking=$$!; \
+	$(PYTEST); tests=$$?; wait $$checking; typed=$$?; cat "$$types"; rm "$$types"; \
+	exit $$((tests ? tests : typed))
 
 format: .venv/installed-dev
 	$(BIN)/ruff format .

@@ -1,5 +1,6 @@
 """What every registered algorithm must do. A new recipe is covered by being registered."""
 
+from functools import cache
 from itertools import product
 
 import jax
@@ -20,10 +21,11 @@ SMALL = {"width": 4, "steps": 3, "batch_size": 4, "networks": 3, "budget": 20}
 pytestmark = [pytest.mark.usefixtures("wide"), pytest.mark.parametrize("name", ALGORITHMS)]
 
 
-def small(name, **settings):
-    """The algorithm at a size that compiles quickly."""
+@cache
+def small(name):
+    """The algorithm at a size that compiles quickly; once for all tests, since each policy is compiled anew."""
     own = {setting.name for setting in ALGORITHMS[name].settings}
-    return build(name, dim=DIM, **{key: value for key, value in SMALL.items() if key in own} | settings)
+    return build(name, dim=DIM, **{key: value for key, value in SMALL.items() if key in own})
 
 
 def contexts(name, seed=0):
@@ -41,6 +43,7 @@ def world(name):
     return reveal(problem) if ALGORITHMS[name].sees_expected else problem
 
 
+@cache
 def experienced(name):
     """A policy, and its belief after it has observed and learned."""
     bandit = small(name)
@@ -53,11 +56,15 @@ def experienced(name):
     return bandit, bandit.learn(jax.random.key(1), belief, record)[0]
 
 
-def regret(name, seeds):
-    def one(seed):
-        return simulate(jax.random.key(seed), small(name), world(name), rounds=ROUNDS, schedule="10").trace
+@cache
+def compiled_run(name, known_rounds=None):
+    """seeds -> traces of their runs, played side by side by one compiled program."""
 
-    return jax.jit(jax.vmap(one))(np.asarray(seeds, np.uint32))
+    def one(seed):
+        bandit = ALGORITHMS[name].recipe(Task(DIM, known_rounds), defaults(name))
+        return simulate(jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule="10").trace
+
+    return jax.jit(jax.vmap(one))
 
 
 def defaults(name):
@@ -117,7 +124,7 @@ def test_propensities_are_the_frequencies_of_choices(name):
 
 
 def test_seeds_differ_and_the_same_seed_repeats(name):
-    trace = regret(name, [0, 1, 0])
+    trace = compiled_run(name)(np.uint32([0, 1, 0]))
     assert_array_equal(trace.arm[0], trace.arm[2])
     assert_array_equal(trace.regret[0], trace.regret[2])
     if not ALGORITHMS[name].sees_expected:  # the oracle has no regret, whatever the seed
@@ -126,13 +133,8 @@ def test_seeds_differ_and_the_same_seed_repeats(name):
 
 
 def test_a_run_compiles_once_and_takes_any_seed(name):
-    compiled = jax.jit(
-        lambda seed: simulate(
-            jax.random.key(seed), small(name), world(name), rounds=ROUNDS,
-            schedule="10",
-        ).trace.arm
-    )  # fmt: skip
-    assert not np.array_equal(compiled(np.uint32(1)), compiled(np.uint32(2)))
+    compiled = compiled_run(name)
+    assert not np.array_equal(compiled(np.uint32([1, 1, 1])).arm, compiled(np.uint32([2, 2, 2])).arm)
     assert compiled._cache_size() == 1
 
 
@@ -165,12 +167,8 @@ def test_each_number_alone_may_differ_between_lanes(name):
 
 
 def test_knowing_the_rounds_changes_no_choice(name):
-    def one(seed, rounds):
-        bandit = ALGORITHMS[name].recipe(Task(DIM, rounds), defaults(name))
-        return simulate(jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule="10").trace.arm
-
-    known, unknown = (jax.jit(lambda seed, at=at: one(seed, at))(np.uint32(1)) for at in (ROUNDS, None))
-    assert_array_equal(known, unknown)
+    known, unknown = compiled_run(name, ROUNDS), compiled_run(name)
+    assert_array_equal(known(np.uint32([1, 2, 3])).arm, unknown(np.uint32([1, 2, 3])).arm)
 
 
 def test_verbs_work_inside_a_users_own_compiled_function(name):

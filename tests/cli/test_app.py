@@ -99,15 +99,26 @@ def test_help_does_not_wait_for_jax():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def until_settled(folder, seconds=3):
+    """Wait until a folder has files, and has had no other ones for some seconds."""
+    before, since = set(), time.monotonic()
+    while not before or time.monotonic() - since < seconds:
+        now = set(folder.glob("*"))
+        if now != before:
+            before, since = now, time.monotonic()
+        assert time.monotonic() - since < 60
+        time.sleep(0.1)
+
+
 def test_ctrl_c_stops_soon_and_leaves_no_file(tmp_path):
-    folder = tmp_path / "o"
+    folder, programs = tmp_path / "o", tmp_path / "compiled"
     arguments = ["run", "neural-ucb", "h1", "--rounds", "200000", "--seeds", "4", "--out", str(folder)]
     with started(
         [sys.executable, "-m", "neuralucb.cli", *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
+        env=os.environ | {"JAX_COMPILATION_CACHE_DIR": str(programs)},
     ) as process:  # fmt: skip
         assert process.stderr.readline().startswith(b"neural-ucb on h1")  # compiling begins, then hours of rounds
-        time.sleep(10)
+        until_settled(programs)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130
