@@ -9,7 +9,16 @@ import numpy as np
 
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["OFTEN_AT_FIRST", "Phase", "Schedule", "learning_rounds", "next_due", "read_schedule", "remembered"]
+__all__ = [
+    "OFTEN_AT_FIRST",
+    "Phase",
+    "Schedule",
+    "learning_rounds",
+    "next_due",
+    "read_schedule",
+    "remembered",
+    "segment_ends",
+]
 
 OFTEN_AT_FIRST = "10:200,20:1000,50:2000,100"
 """Every 10 rounds up to 200, every 20 up to 1000, and so on: the default; 160 lessons in 10 000 rounds."""
@@ -80,6 +89,12 @@ def learning_rounds(schedule: Schedule, *, rounds: int) -> np.ndarray:
         chosen.append(np.arange(first, end + 1, phase.every, dtype=np.int32))
         start = max(start, end)
     return np.concatenate(chosen)
+
+
+def segment_ends(schedule: Schedule, *, rounds: int) -> list[int]:
+    """The last round of every segment: those after which the policy learns, and the last of all."""
+    trainings = [int(t) for t in learning_rounds(schedule, rounds=rounds)]
+    return trainings if trainings and trainings[-1] == rounds else [*trainings, rounds]
 
 
 def next_due(schedule: Schedule, *, since: int) -> int | None:
