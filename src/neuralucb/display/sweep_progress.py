@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from neuralucb.display.progress import SELDOM, Pace, line_pause
 from neuralucb.runtime.words import counted
+from neuralucb.sweeps.batches import Batch
 from neuralucb.sweeps.engine import Job
 from neuralucb.sweeps.workers import Event
 
@@ -21,19 +22,31 @@ class SweepProgress:
     """Counts what the workers of a sweep have done."""
 
     def __init__(self, job: Job) -> None:
-        self.seconds: dict[str, float] = job.cost.of_batch
-        self.total = sum(self.seconds.values())
-        """estimated seconds of all batches"""
-        self.runs: int = sum(len(batch.runs) for batch in job.missing)
+        self._job = job
+        self.seconds: dict[str, float] = {}
+        self.total = 0.0
+        """estimated seconds of all batches; in a race, of those that are known so far"""
+        self.runs: int = 0
         self.finished: int = 0
         """runs that are stored"""
         self._share: dict[str, float] = {}
+        for batch in job.missing:
+            self._expect(batch)
 
     def add(self, event: Event) -> None:
         """Count an event."""
+        if event.batch.name not in self.seconds:  # of the next stage of a race
+            self._expect(event.batch)
         self._share[event.batch.name] = event.done / event.total
         if event.regret is not None:
             self.finished += len(event.batch.runs)
+
+    def _expect(self, batch: Batch) -> None:
+        known = self._job.cost.of_batch.get(batch.name)
+        seconds = float(batch.lane_rounds) if known is None else known
+        self.seconds[batch.name] = seconds
+        self.total += seconds
+        self.runs += len(batch.runs)
 
     @property
     def done(self) -> float:

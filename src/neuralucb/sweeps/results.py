@@ -44,7 +44,7 @@ class SweepResult(NamedTuple):
     folder: Path
     """the store: `runs/*.parquet`, `sweep.json`, and what `report` writes"""
     stored: int
-    """number of runs that are stored, of `sweep.runs`"""
+    """number of runs that are stored, of `sweep.runs`; in a race, those that were played to their end"""
     failures: "tuple[Failure, ...]"
     """the batches that could not be run; the same call tries them again"""
 
@@ -194,8 +194,10 @@ def sweep(
     job = prepare(planned, planned.name if out is None else out, device=device, workers=workers, engine=engine)
     with _shown(job, progress) as listener:
         failures = run_sweep(job, listener, address=address, callbacks=callbacks)
-    missing_runs = sum(len(batch.runs) for batch in job.store.missing(job.batches))
-    return SweepResult(job.sweep, job.store.folder, planned.runs - missing_runs, tuple(failures))
+    batches = [batch for race in job.races for batch in race.batches] if job.races else job.batches
+    played = [batch for batch in batches if batch.until is None]
+    stored = sum(len(batch.runs) for batch in played) - sum(len(batch.runs) for batch in job.store.missing(played))
+    return SweepResult(job.sweep, job.store.folder, stored, tuple(failures))
 
 
 def _read(spec: Sweep | Mapping[str, Any] | Path | str) -> Sweep:

@@ -9,7 +9,15 @@ from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.extensions import check_modules
 from neuralucb.runtime.records import brief
 
-__all__ = ["Part", "Sweep"]
+__all__ = ["FEWEST_APART", "RACE_ERROR", "SEARCHES", "Part", "Sweep"]
+
+SEARCHES = ("grid", "race")
+
+RACE_ERROR = 0.05
+
+FEWEST_APART = 4
+"""Seeds of a race, at least, for half of them to be kept for the score; fewer all race, as one could not tell what is
+clearly worse."""
 
 
 @brief
@@ -64,6 +72,9 @@ class Sweep:
         seeds: The seeds of every setting; a seed is the same problem for every algorithm.
         parts: What to run.
         imports: Modules that register algorithms, problems or networks of the parts; worker processes import them too.
+        search: "grid" plays every setting to the end; "race" drops settings on the way that are clearly worse, or
+            diverged.
+        race_error: In a race, the probability with which the best setting of a grid may be dropped as worse.
 
     Example:
         >>> Sweep("mine", 300, (0, 1, 2), (Part("uniform", "h1"),)).runs
@@ -75,24 +86,46 @@ class Sweep:
     seeds: tuple[int, ...]
     parts: tuple[Part, ...]
     imports: tuple[str, ...] = ()
+    search: str = "grid"
+    race_error: float = RACE_ERROR
 
     def __post_init__(self) -> None:
-        """Refuse names that no module can have."""
+        """Refuse names that no module can have, and searches that are not known."""
         check_modules("imports", self.imports)
+        if self.search not in SEARCHES:
+            raise InputError(f"search must be one of {', '.join(SEARCHES)}, got {self.search!r}.")
+        number = isinstance(self.race_error, int | float) and not isinstance(self.race_error, bool)
+        if not number or not 0 < self.race_error < 1:
+            raise InputError(f"race_error must be a probability between 0 and 1, got {self.race_error!r}.")
+        if self.search == "race" and len(self.seeds) < 2:
+            raise InputError(
+                f"seeds must be at least 2 in a race, which compares settings seed by seed, got {len(self.seeds)}; "
+                "take 10, or search = grid."
+            )
+        if self.search == "race" and all(part.runs == 1 for part in self.parts):
+            raise InputError(
+                "search = race needs a grid of at least two settings, but every grid has one; add values, or take "
+                "search = grid."
+            )
 
     @property
     def runs(self) -> int:
-        """Number of runs in total."""
+        """Number of runs in total; in a race, if nothing were dropped."""
         return len(self.seeds) * sum(part.runs for part in self.parts)
 
     def as_json(self) -> dict[str, Any]:
-        """The sweep as plain data, for a file; without imports as version 0.1 wrote it."""
+        """The sweep as plain data, for a file; a full grid without imports as version 0.1 wrote it."""
         record = asdict(self)
-        imports = record.pop("imports")
-        return {**record, "import": list(imports)} if imports else record
+        imports, search, race_error = (record.pop(name) for name in ("imports", "search", "race_error"))
+        if imports:
+            record["import"] = list(imports)
+        return record if search == "grid" else {**record, "search": search, "race_error": race_error}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Sweep":
         """The sweep that `as_json` was called on."""
         parts = tuple(Part(**part) for part in record["parts"])
-        return cls(record["name"], record["rounds"], tuple(record["seeds"]), parts, tuple(record.get("import", ())))
+        search = {name: record[name] for name in ("search", "race_error") if name in record}
+        return cls(
+            record["name"], record["rounds"], tuple(record["seeds"]), parts, tuple(record.get("import", ())), **search
+        )

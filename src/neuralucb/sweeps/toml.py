@@ -20,7 +20,7 @@ from neuralucb.sweeps.spec import Part, Sweep
 
 __all__ = ["as_toml", "read_record", "read_sweep"]
 
-SWEEP_KEYS = {"name", "rounds", "seeds", "preset", "schedule", "import", "runs"}
+SWEEP_KEYS = {"name", "rounds", "seeds", "preset", "schedule", "import", "search", "race_error", "runs"}
 RUNS_KEYS = {"algorithms", "problems", "grid", "settings", "preset", "schedule"}
 MOST_RUNS = 1_000_000
 """A sweep of more runs than this is taken for a typing error."""
@@ -77,6 +77,8 @@ def as_toml(sweep: Sweep) -> str:
     lines = [f"name = {_value(sweep.name)}", f"rounds = {sweep.rounds}"]
     lines.append(f"seeds = {len(sweep.seeds) if from_zero else _value(list(sweep.seeds))}")
     lines += [f"import = {_value(list(sweep.imports))}"] * bool(sweep.imports)
+    if sweep.search == "race":
+        lines += [f"search = {_value(sweep.search)}", f"race_error = {_value(sweep.race_error)}"]
     for part in sweep.parts:
         lines += ["", "[[runs]]", f"algorithms = {_value([part.algorithm])}", f"problems = {_value([part.problem])}"]
         for key in ("grid", "settings", "preset", "schedule"):
@@ -117,7 +119,12 @@ class _Reader:
                     raise self._wrong("algorithms", index, twice)
                 entry_of.append((index, part))
                 parts[part.algorithm, part.problem] = part
-        sweep = Sweep(name, rounds, self._seeds(record), tuple(parts.values()), imports)
+        search = {key: record[key] for key in ("search", "race_error") if key in record}
+        try:
+            sweep = Sweep(name, rounds, self._seeds(record), tuple(parts.values()), imports, **search)
+        except InputError as problem:
+            key, _, what = str(problem).partition(" ")
+            raise self._wrong(key, None, what) from None
         if sweep.runs > MOST_RUNS:
             raise self._wrong("seeds", None, f"times grids makes {sweep.runs} runs; at most {MOST_RUNS}, take fewer")
         for index, part in entry_of:

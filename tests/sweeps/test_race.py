@@ -1,0 +1,178 @@
+"""Races: what is played to its end is what the full grid plays, whatever happens on the way."""
+
+
+import numpy as np
+import pytest
+
+from neuralucb.display.sweep_report import write_report
+from neuralucb.runtime.errors import InputError
+from neuralucb.sweeps import workers
+from neuralucb.sweeps.batches import Outcome
+from neuralucb.sweeps.engine import prepare
+from neuralucb.sweeps.race import Stage, few_sizes, races_of, stages_of
+from neuralucb.sweeps.report import read_best, read_report
+from neuralucb.sweeps.spec import Part, Sweep
+from neuralucb.sweeps.store import Store, as_table
+from tests.sweeps.helpers import numbers, run_tiny
+
+GRID = {"exploration": [0.01, 1.0, 1000.0], "step_size": [0.01, 1000.0]}
+
+
+def sweep(search="race", **more):
+    """Of six settings, two are useless, two of the others diverge, and one is far too slow."""
+    part = Part("neural-ucb", "h1", GRID, {"dim": 4, "width": 4, "steps": 20}, schedule="10")
+    return Sweep("raced", 80, tuple(range(4)), (part, Part("uniform", "h1", {}, {"dim": 4})), search=search, **more)
+
+
+@pytest.fixture(scope="module")
+def raced(tmp_path_factory):
+    return run_tiny(tmp_path_factory.mktemp("raced") / "out", sweep())
+
+
+def test_stages_are_an_eighth_a_quarter_half_and_all_rounds_and_then_all_seeds():
+    racing = (0, 2, 4, 6, 8)
+    stages = stages_of(1000, range(10), "50")
+    assert stages == (*(Stage(stop, racing) for stop in (150, 250, 500, 1000)), Stage(1000, tuple(range(10))))
+    assert stages_of(1000, range(3), "1000") == (Stage(1000, (0, 1, 2)),)  # it learns only once: nothing in between
+
+
+def test_lanes_of_a_gpu_are_filled_up_to_few_sizes_by_at_most_an_eighth():
+    sizes = [few_sizes(lanes) for lanes in range(1, 1000)]
+    assert all(lanes <= size <= 1.125 * lanes for lanes, size in enumerate(sizes, start=1))
+    assert len(set(sizes)) <= 64
+
+
+def test_a_race_plays_what_the_full_grid_plays_to_the_last_bit(raced, tmp_path):
+    grid = run_tiny(tmp_path / "grid", sweep("grid"))
+    played, all_runs = numbers(raced.folder), numbers(grid.folder)
+    assert 0 < len(played) < len(all_runs)
+    assert {key: all_runs[key] for key in played} == played
+    assert read_best(raced)[0].setting == read_best(grid)[0].setting
+
+
+def test_the_store_says_what_was_dropped_when_and_why(raced):
+    race, alone = raced.read_races()
+    assert race["over"]
+    assert len(race["left"]) + len(race["dropped"]) == race["settings"] == 6
+    reasons = {each["why"] for each in race["dropped"]}
+    assert "diverged" in reasons
+    for each in race["dropped"]:
+        assert each["setting"] not in race["left"]
+        assert each["round"] in [stage["rounds"] for stage in race["stages"]]
+        if each["why"] == "worse":
+            assert each["difference"] > 0
+            assert each["p"] < sweep().race_error
+        else:
+            assert all(0 < at <= each["round"] for at in each["diverged"].values())
+    assert alone["left"] == [{}]
+    assert not list((raced.folder / "stages").glob("*.safetensors"))  # no state is left behind
+
+
+def test_the_report_shows_the_race(raced):
+    page = write_report(raced).read_text()
+    assert "Races on h1" in page
+    assert "of the rounds of the full grid" in page
+    assert "Incomplete" not in page
+    assert (raced.folder / "figures" / "race-h1.png").exists()
+    assert read_report(raced).best[0].settings == 6
+
+
+@pytest.mark.parametrize("where", ["states", "stages"])
+def test_a_race_that_lost_its_states_or_a_stage_ends_as_if_nothing_had_happened(raced, tmp_path, monkeypatch, where):
+    """Killed after each batch in turn; what it had kept is lost once."""
+    store, ended = Store(tmp_path / "out"), False
+    while not ended:
+        monkeypatch.setattr(workers, "run_batch", _stop_after(1))
+        try:
+            run_tiny(store.folder, sweep())
+            ended = True
+        except KeyboardInterrupt:
+            pass
+        monkeypatch.undo()
+        for path in list((store.folder / "stages").glob("*.safetensors" if where == "states" else "*.parquet"))[-1:]:
+            if not (tmp_path / path.name).exists():
+                (tmp_path / path.name).touch()
+                path.unlink()
+    assert numbers(store.folder) == numbers(raced.folder)
+    assert [each["dropped"] for each in store.read_races()] == [each["dropped"] for each in raced.read_races()]
+
+
+def test_a_setting_that_beat_others_and_then_diverged_gives_them_back(tmp_path):
+    """The best by far diverges at the end: what it had beaten is played on, and the next best wins."""
+    race = race_of({0.1: 10.0, 1.0: 20.0, 10.0: 30.0}, diverges={0.1: 90}, folder=tmp_path / "out")
+    assert race.over
+    assert [record["why"] for record in race.dropped.values()] == ["diverged", "worse"]
+    assert Store(tmp_path / "out").read_races()[0]["left"] == [{"exploration": 1.0}]
+
+
+def test_a_race_in_which_all_settings_diverge_chooses_nothing(tmp_path):
+    race = race_of({0.1: 10.0, 1.0: 20.0}, diverges={0.1: 5, 1.0: 60}, folder=tmp_path / "out")
+    assert race.over
+    assert not race.left
+    assert read_best(Store(tmp_path / "out")) == []
+
+
+def test_folders_of_another_search_are_refused(raced, finished):
+    with pytest.raises(InputError, match="holds the results of search = race, got search = grid"):
+        prepare(sweep("grid"), raced.folder, device="cpu")
+    part = Part("lin-ucb", "h1", {"exploration": [0.01, 1.0]}, {"dim": 4})
+    with pytest.raises(InputError, match="holds the results of search = grid, got search = race; name another folder"):
+        prepare(Sweep("tiny", 30, (0, 1, 2), (part,), search="race"), finished, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"search": "gird"}, "search must be one of grid, race, got 'gird'"),
+        ({"search": "race", "race_error": 5}, "race_error must be a probability between 0 and 1, got 5"),
+        ({"search": "race", "seeds": (0,)}, "seeds must be at least 2 in a race.*got 1"),
+        ({"search": "race"}, "needs a grid of at least two settings"),
+    ],
+)
+def test_what_cannot_be_raced_is_refused(wrong, match):
+    with pytest.raises(InputError, match=match):
+        Sweep(**{"name": "wrong", "rounds": 10, "seeds": (0, 1), "parts": (Part("uniform", "h1"),), **wrong})
+
+
+def test_a_race_on_a_cluster_is_refused(tmp_path):
+    with pytest.raises(InputError, match="engine must be local for search = race.*got ray"):
+        prepare(sweep(), tmp_path / "out", device="cpu", engine="ray")
+
+
+def race_of(regret, *, diverges, folder, rounds=100, seeds=10):
+    """A race to its end between settings with these regrets, of which some diverge at these rounds. Nothing is run."""
+    part = Part("lin-ucb", "h1", {"exploration": list(regret)}, {"dim": 4}, schedule="10")
+    made = Sweep("made up", rounds, tuple(range(seeds)), (part,), search="race")
+    store = Store(folder)
+    store.open_for(made, 8)
+    (race,) = races_of(made, lanes=8, gpu=False)
+    generator = np.random.default_rng(0)
+    while missing := race.advance(store):
+        for batch in missing:
+            store.write(batch, as_table(batch, _outcome(batch, regret, diverges, generator)))
+    return race
+
+
+def _outcome(batch, regret, diverges, generator):
+    last = batch.until or batch.rounds
+    share = np.arange(1, last + 1) / batch.rounds
+    final = np.asarray([regret[run.swept["exploration"]] for run in batch.runs]) + generator.normal(
+        size=len(batch.runs)
+    )
+    at = np.asarray([diverges.get(run.swept["exploration"], 0) for run in batch.runs])
+    curves = np.outer(final, share).astype(np.float32)
+    return Outcome(curves[:, -1].astype(float), curves, 1, np.where(at <= last, at, 0), 1.0, 0.0, "cpu")
+
+
+def _stop_after(count):
+    """A `run_batch` that is interrupted after so many batches."""
+    sound, left = workers.run_batch, count
+
+    def stopped(batch, progress=None, kept=None):
+        nonlocal left
+        if left == 0:
+            raise KeyboardInterrupt
+        left -= 1
+        return sound(batch, progress, kept)
+
+    return stopped
