@@ -1,7 +1,7 @@
 """The commands about logs: `neuralucb logs convert|check`, `neuralucb evaluate`, `neuralucb train`."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ from neuralucb.cli.options import (
     AsJson,
     Formats,
     Out,
+    PresetName,
     Set,
     output_folder,
     prepare_folder,
@@ -117,6 +118,7 @@ def evaluate(
         typer.Option("--policy", help="An algorithm: see `neuralucb list`. Repeatable. Default: neural-mix."),
     ] = None,
     settings: Set = None,
+    preset: PresetName = None,
     train: Annotated[float, typer.Option(help="Share of the log, from its beginning, to train on first.")] = 0.5,
     methods: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
@@ -146,7 +148,8 @@ def evaluate(
     from neuralucb.runtime.compile_cache import keep_compiled
     from neuralucb.schedules import read_schedule
 
-    chosen, wanted = _settings_of(policies or [DEFAULT_ALGORITHM], read_set(settings)), _methods(methods)
+    named = policies or [DEFAULT_ALGORITHM]
+    chosen, wanted = _with_preset(_settings_of(named, read_set(settings)), preset), _methods(methods)
     learns = read_schedule(SCHEDULE if schedule is None else schedule)
     drawn = read_formats(formats)
     skipped = Skipped() if skip_bad else None
@@ -188,6 +191,7 @@ def train(
     model: Annotated[Path, typer.Option("--out", help="Folder for the model; OnlineBandit.load reads it.")],
     policy: Annotated[str, typer.Option("--policy", help="An algorithm: see `neuralucb list`.")] = DEFAULT_ALGORITHM,
     settings: Set = None,
+    preset: PresetName = None,
     seed: Seed = 0,
     floor: Annotated[
         float, typer.Option(help="Share of the model's decisions made at random, so that its log is useful.")
@@ -202,7 +206,7 @@ def train(
     from neuralucb.online import OnlineBandit
     from neuralucb.runtime.compile_cache import keep_compiled
 
-    (values,) = _settings_of([policy], read_set(settings)).values()
+    (values,) = _with_preset(_settings_of([policy], read_set(settings)), preset).values()
     skipped = Skipped() if skip_bad else None
     given = open_log(log, skipped)
     prepare_folder(model)
@@ -291,6 +295,21 @@ def _settings_of(policies: Sequence[str], given: dict[str, str]) -> dict[str, di
         if not any(key in values for values in chosen.values()):
             raise InputError(f"--set {key}={value} is a setting of none of {', '.join(policies)}.")
     return chosen
+
+
+def _with_preset(chosen: Mapping[str, Mapping[str, Any]], preset: str | None) -> dict[str, dict[str, Any]]:
+    """The settings of each policy, over those of a preset that it has; how data are made is the log's affair."""
+    from neuralucb.algorithms import find_algorithm
+    from neuralucb.experiments.presets import find_preset
+
+    if preset is None:
+        return {name: dict(values) for name, values in chosen.items()}
+    bundle, found = find_preset(preset, synthetic=False).shared, {}
+    for name, values in chosen.items():
+        known = {setting.name for setting in find_algorithm(name).settings}
+        bundled = bundle.settings_for(name, trains="steps" in known)
+        found[name] = {key: value for key, value in bundled.items() if key in known} | dict(values)
+    return found
 
 
 def _show(

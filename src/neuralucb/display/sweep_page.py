@@ -128,6 +128,7 @@ def _remark(seeds: int) -> str:
 def _part(part: Part) -> str:
     """What a part of the sweep runs, in words."""
     grid = "; ".join(f"{name}: {', '.join(short(value) for value in values)}" for name, values in part.grid.items())
+    grid = f"{len(part.points)} points of {', '.join(part.swept)}" if part.points else grid
     words = [
         f"preset {part.preset}" if part.preset else "",
         f"schedule {part.schedule}" if part.schedule else "",

@@ -1,7 +1,6 @@
 """Batches: the runs of a sweep that share a compiled program, cut into pieces of work; and how one is run."""
 
 import hashlib
-import itertools
 import json
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -98,11 +97,13 @@ class Batch:
     """in a race, what each run goes on from; nothing where they begin"""
     lanes: int | None = None
     """how many lanes its program is compiled for; None for as many as runs"""
+    threads: int | None = 1
+    """the most threads on a CPU; None for one per core"""
 
     @property
     def name(self) -> str:
         """A name made from the content: equal batches have equal names. The digest is kept by the folder instead."""
-        how = {"digest", "origins", "lanes"} | ({"until"} if self.until is None else set())
+        how = {"digest", "origins", "lanes", "threads"} | ({"until"} if self.until is None else set())
         held = {key: value for key, value in asdict(self).items() if key not in how}
         before = BEFORE.items()
         for run in held["runs"]:  # version 0.1 had no such settings: its batches keep their names
@@ -179,8 +180,7 @@ def shapes_of(part: Part, rounds: int, stand_ins: Mapping[str, Definition] = NO_
     definition = stand_ins.get(part.problem) or find_problem(part.problem)
     schedule = str(part.schedule or find_bundle(definition, part.preset).schedule)
     found: dict[Any, Shape] = {}
-    for values in itertools.product(*part.grid.values()):
-        swept = dict(zip(part.grid, values, strict=True))
+    for swept in part.combinations():
         point = read_point(part.algorithm, definition, {**part.settings, **swept}, part.preset, rounds)
         kind = shape_of(find_algorithm(part.algorithm), point)
         if kind not in found:
@@ -243,7 +243,7 @@ def forget_programs(keep: Collection[str] = ()) -> None:
 
 
 def compile_batch(batch: Batch) -> Program:
-    """Compile the program of a batch, for one thread, which is what its process has."""
+    """Compile the program of a batch."""
     world = find_problem(batch.problem).make(**batch.world)
     if world.digest != batch.digest:
         raise InputError(
@@ -252,7 +252,9 @@ def compile_batch(batch: Batch) -> Program:
         )
     recipe, settings = find_algorithm(batch.algorithm), batch.runs[0].settings
     lanes = _lanes(batch).take(np.arange(batch.lanes or len(batch.runs)) % len(batch.runs))
-    return compile_program(recipe, world, settings, lanes, rounds=batch.rounds, schedule=batch.schedule, threads=1)
+    return compile_program(
+        recipe, world, settings, lanes, rounds=batch.rounds, schedule=batch.schedule, threads=batch.threads
+    )
 
 
 _programs: dict[str, Future[Program]] = {}

@@ -49,6 +49,7 @@ class Job(NamedTuple):
     missing: list[Batch]
     """the batches that are not stored yet"""
     workers: int
+    """processes, or threads of this one"""
     gpu: bool
     engine: str
     cost: Cost
@@ -56,6 +57,8 @@ class Job(NamedTuple):
     """data sets that others stood in for: the job can be looked at, but not be run"""
     races: tuple[Race, ...] = ()
     """one per algorithm and problem, where the search is a race; `batches` are then those of the stages known so far"""
+    here: bool = False
+    """whether threads of this process run it"""
 
     def in_words(self) -> str:
         """What will be run, and roughly how long it will take."""
@@ -88,6 +91,7 @@ def prepare(
     workers: int | None = None,
     engine: str = "local",
     stand_ins: Mapping[str, Definition] = NO_STAND_INS,
+    here: bool = False,
 ) -> Job:
     """Check and plan a sweep. Nothing is written yet.
 
@@ -99,6 +103,7 @@ def prepare(
         engine: "local", or "ray" for a Ray cluster.
         stand_ins: By name, problems of the right size in place of data sets that are not on this machine; such a job
             can be looked at, but not be run.
+        here: Whether to run a race in threads of this process, for what other processes could not be told by name.
 
     Returns:
         The job, for `run_sweep`; `job.in_words()` says how much it is.
@@ -123,8 +128,9 @@ def prepare(
     store = Store(folder)
     races: tuple[Race, ...] = ()
     if sweep.search == "race":
-        lanes = store.lanes_for(sweep, GPU_LANES if gpu else RACE_LANES)
-        races = tuple(races_of(sweep, lanes=lanes, gpu=gpu, stand_ins=stand_ins))
+        threads = at_most if here else 1
+        lanes = store.lanes_for(sweep, GPU_LANES if gpu else RACE_LANES * threads)
+        races = tuple(races_of(sweep, lanes=lanes, gpu=gpu, threads=threads, stand_ins=stand_ins))
         missing = [batch for race in races for batch in race.advance(store)]
         batches = [batch for race in races for batch in race.batches]
     else:
@@ -143,7 +149,7 @@ def prepare(
             cure="take fewer workers, fewer rounds, or a smaller network",
             host=True,
         )
-    return Job(sweep, store, lanes, batches, missing, count, gpu, engine, cost, tuple(stand_ins), races)
+    return Job(sweep, store, lanes, batches, missing, count, gpu, engine, cost, tuple(stand_ins), races, here)
 
 
 def run_sweep(
@@ -264,9 +270,9 @@ def _run(job: Job, tell: Listener, address: str | None) -> None:
 
         with disconnected_afterwards():
             run_on_cluster(job.missing, job.store, tell, address=address, gpu=job.gpu)
-    elif job.gpu:
+    elif job.gpu or job.here:
         keep_compiled()
-        run_here(job.missing, job.store, tell, ahead=COMPILED_AHEAD, follow=follow)
+        run_here(job.missing, job.store, tell, ahead=COMPILED_AHEAD if job.gpu else 0, follow=follow)
     else:  # one worker is a process too: in this process JAX would use every core
         run_in_processes(job.missing, job.store, tell, workers=job.workers, follow=follow)
 

@@ -52,10 +52,10 @@ def stages_of(rounds: int, seeds: Sequence[int], schedule: str) -> tuple[Stage, 
 
 
 def races_of(
-    sweep: Sweep, *, lanes: int, gpu: bool, stand_ins: Mapping[str, Definition] = NO_STAND_INS
+    sweep: Sweep, *, lanes: int, gpu: bool, threads: int = 1, stand_ins: Mapping[str, Definition] = NO_STAND_INS
 ) -> "list[Race]":
     """One race per algorithm and problem."""
-    return [Race(sweep, part, lanes=lanes, gpu=gpu, stand_ins=stand_ins) for part in sweep.parts]
+    return [Race(sweep, part, lanes=lanes, gpu=gpu, threads=threads, stand_ins=stand_ins) for part in sweep.parts]
 
 
 class Race:
@@ -66,11 +66,22 @@ class Race:
         part: The grid.
         lanes: Runs per batch, at most.
         gpu: Whether all lanes of a batch run at once.
+        threads: On a CPU, how many threads run a batch.
         stand_ins: As for `make_batches`.
     """
 
-    def __init__(self, sweep: Sweep, part: Part, *, lanes: int, gpu: bool, stand_ins: Mapping[str, Definition]) -> None:
+    def __init__(
+        self,
+        sweep: Sweep,
+        part: Part,
+        *,
+        lanes: int,
+        gpu: bool,
+        threads: int,
+        stand_ins: Mapping[str, Definition],
+    ) -> None:
         self.sweep, self.part, self._lanes, self._gpu, self._stand_ins = sweep, part, lanes, gpu, stand_ins
+        self._threads = threads
         self.shapes = shapes_of(part, sweep.rounds, stand_ins)
         self.stages: tuple[Stage, ...] = stages_of(sweep.rounds, sweep.seeds, self.shapes[0].schedule)
         self.dropped: dict[_Place, dict[str, Any]] = {}
@@ -149,8 +160,11 @@ class Race:
                 runs = [Run(*one.settings[place.row], seed) for place, seed in piece]
                 origins = tuple(self._origins[key] for key in piece) if since else ()
                 until = None if stage.rounds == self.sweep.rounds else stage.rounds
-                lanes = few_sizes(len(runs)) if self._gpu else CPU_GROUP
-                made.append(one.batch(runs, self.sweep.rounds, until=until, origins=origins, lanes=lanes))
+                how = {
+                    "lanes": few_sizes(len(runs)) if self._gpu else CPU_GROUP * self._threads,
+                    "threads": self._threads,
+                }
+                made.append(one.batch(runs, self.sweep.rounds, until=until, origins=origins, **how))
         self.batches += made
         return made
 

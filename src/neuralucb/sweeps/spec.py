@@ -1,8 +1,9 @@
 """A sweep as plain data: which algorithms run on which problems, over which grids and seeds."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from typing import Any
 
 from neuralucb.runtime.errors import InputError
@@ -32,6 +33,7 @@ class Part:
         settings: Fixed settings, which take precedence over the preset's and the defaults.
         preset: Name of a preset; None for the problem's default.
         schedule: When to learn, such as "50"; None for the preset's.
+        points: Instead of a grid, the combinations themselves, each with the same settings.
 
     Example:
         >>> Part("lin-ucb", "h1", {"exploration": [0.1, 1.0]}, {"dim": 4}).runs
@@ -44,10 +46,12 @@ class Part:
     settings: Mapping[str, Any] = field(default_factory=dict)
     preset: str | None = None
     schedule: str | None = None
+    points: Sequence[Mapping[str, Any]] = ()
 
     def __post_init__(self) -> None:
         """Refuse what other processes could not be told."""
-        for name, values in (*self.grid.items(), *((name, [value]) for name, value in self.settings.items())):
+        fixed = [(name, [value]) for each in (self.settings, *self.points) for name, value in each.items()]
+        for name, values in (*self.grid.items(), *fixed):
             for value in values:
                 if callable(value) or isinstance(value, tuple) or callable(getattr(value, "apply", None)):
                     raise InputError(
@@ -58,7 +62,19 @@ class Part:
     @property
     def runs(self) -> int:
         """Number of runs per seed."""
-        return math.prod(len(values) for values in self.grid.values())
+        return len(self.points) or math.prod(len(values) for values in self.grid.values())
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """The settings that vary."""
+        return tuple(self.points[0] if self.points else self.grid)
+
+    def combinations(self) -> Iterator[dict[str, Any]]:
+        """What to run: the values of the swept settings."""
+        if self.points:
+            yield from map(dict, self.points)
+        else:
+            yield from (dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values()))
 
 
 @brief
@@ -116,6 +132,9 @@ class Sweep:
     def as_json(self) -> dict[str, Any]:
         """The sweep as plain data, for a file; a full grid without imports as version 0.1 wrote it."""
         record = asdict(self)
+        for part in record["parts"]:
+            if not part["points"]:
+                del part["points"]
         imports, search, race_error = (record.pop(name) for name in ("imports", "search", "race_error"))
         if imports:
             record["import"] = list(imports)
