@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from neuralucb.display.sweep_report import write_report
+from neuralucb.experiments import run_grid
 from neuralucb.runtime.errors import InputError
+from neuralucb.schedules import learning_rounds, read_schedule
 from neuralucb.sweeps import workers
 from neuralucb.sweeps.batches import Outcome
+from neuralucb.sweeps.callbacks import FinishedRun
 from neuralucb.sweeps.engine import prepare
 from neuralucb.sweeps.race import Stage, few_sizes, races_of, stages_of
 from neuralucb.sweeps.report import read_best, read_report
@@ -138,6 +141,94 @@ def test_what_cannot_be_raced_is_refused(wrong, match):
 def test_a_race_on_a_cluster_is_refused(tmp_path):
     with pytest.raises(InputError, match="engine must be local for search = race.*got ray"):
         prepare(sweep(), tmp_path / "out", device="cpu", engine="ray")
+
+
+def test_the_winner_is_the_full_grids_at_a_third_of_its_cost():
+    """On curves made up: of twelve settings, two are nearly equal; the others are behind by a tenth and more."""
+    generator = np.random.default_rng(0)
+    level = np.asarray([100, 102, 110, 120, *range(130, 210, 10)], float)
+    slow = np.linspace(0.5, 1.0, 200)[None, None]  # regret grows more and more slowly
+    world = generator.normal(1, 0.1, size=(1, 60, 1))
+    pace = level[:, None, None] * world + 4 * generator.normal(size=(12, 60, 1))
+    curves = (pace * np.cumsum(slow[..., ::-1], axis=-1) / slow.sum()).astype(np.float32)
+    assert_races_find_the_winner(curves, np.zeros((12, 60), int), "10", races=20, wins=19, generator=generator)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("algorithm", "problem", "grid", "settings"),
+    [
+        ("kernel-ucb", "h1", {"bandwidth": [0.1, 1.0, 10.0], "exploration": [0.01, 0.1, 1.0, 10.0]}, {"budget": 100}),
+        ("neural-ucb", "h1", {"exploration": [0.01, 0.1, 1.0, 10.0], "step_size": [0.001, 0.01, 0.1],
+                              "regularization": [0.1, 1.0, 10.0]}, {"steps": 100}),
+        ("neural-epsilon-greedy", "h2", {"epsilon": [0.001, 0.01, 0.1, 0.2], "step_size": [0.001, 0.01],
+                                         "regularization": [0.1, 1.0, 10.0]}, {"steps": 100}),
+    ],
+)  # fmt: skip
+def test_the_winner_is_the_full_grids_in_95_of_100_races(algorithm, problem, grid, settings):
+    fixed = {name: [value] for name, value in {"dim": 8, **settings}.items()}
+    results = run_grid(algorithm, problem, grid | fixed, rounds=400, seeds=60, schedule="20")
+    curves = np.stack([result.regret for result in results]).astype(np.float32)
+    diverged = np.stack([result.diverged_at for result in results])
+    assert_races_find_the_winner(curves, diverged, "20", races=100, wins=95, generator=np.random.default_rng(0))
+
+
+def assert_races_find_the_winner(curves, diverged, schedule, *, races, wins, generator):
+    """Races between settings with these curves, each on ten of the seeds; trained as the schedule says."""
+    settings, seeds, rounds = curves.shape
+    found, share, steps = 0, 0.0, 0.0
+    trained = np.isin(np.arange(1, rounds + 1), learning_rounds(read_schedule(schedule), rounds=rounds)).cumsum()
+    for _ in range(races):
+        chosen = generator.permutation(seeds)[:10]
+        store = Played(curves[:, chosen], diverged[:, chosen])
+        part = Part("lin-ucb", "h1", {"exploration": list(range(1, settings + 1))}, {"dim": 4}, schedule=schedule)
+        (race,) = races_of(Sweep("known", rounds, tuple(range(10)), (part,), search="race"), lanes=1000, gpu=False)
+        while missing := race.advance(store):
+            for batch in missing:
+                store.play(batch)
+        sound = ~(diverged[:, chosen] > 0).any(axis=1)
+        means = np.where(sound, curves[:, chosen, -1].mean(axis=1), np.inf)
+        found += store.record["left"][0]["exploration"] - 1 == means.argmin()
+        share += (store.last / rounds).mean() / races
+        steps += (np.where(store.last > 0, trained[store.last - 1], 0) / trained[-1]).mean() / races
+    assert found >= wins
+    assert share <= 1 / 3
+    assert steps <= 1 / 3
+
+
+class Played:
+    """Stands for a store: runs as far as they were played, read from curves that are known."""
+
+    def __init__(self, curves, diverged):
+        self.curves, self.diverged, self.done = curves, diverged, set()
+        self.last = np.zeros(curves.shape[:2], int)
+        """the round up to which each run was played"""
+
+    def play(self, batch):
+        self.done.add(batch.name)
+        for run in batch.runs:
+            self.last[int(run.swept["exploration"]) - 1, run.seed] = batch.until or batch.rounds
+
+    def missing(self, batches):
+        return [batch for batch in batches if batch.name not in self.done]
+
+    def runs_of(self, batch):
+        last = batch.until or batch.rounds
+        return [self._run(run, last) for run in batch.runs]
+
+    def _run(self, run, last):
+        row = int(run.swept["exploration"]) - 1
+        at = int(self.diverged[row, run.seed])
+        curve = self.curves[row, run.seed, :last]
+        return FinishedRun(
+            "lin-ucb", "h1", run.swept, run.settings, run.seed, np.arange(1, last + 1), curve, at * (at <= last), 0.0
+        )
+
+    def write_race(self, name, record):
+        self.record = record
+
+    def forget_kept(self, names):
+        pass
 
 
 def race_of(regret, *, diverges, folder, rounds=100, seeds=10):

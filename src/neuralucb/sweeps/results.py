@@ -105,6 +105,17 @@ class SweepResult(NamedTuple):
         """
         return self._store().finished_runs()
 
+    def races(self) -> list[dict[str, Any]]:
+        """Of a race, what was dropped, when and why; one record per algorithm and problem. Empty for a full grid.
+
+        Raises:
+            InputError: A file of the store is damaged; the message names it and the cure.
+
+        Example:
+            >>> [(each["round"], each["why"]) for each in result.races()[0]["dropped"]]  # doctest: +SKIP
+        """
+        return self._store().read_races()
+
     def report(self) -> Path:
         """Write report.html, its figures and the table of the best settings into the folder.
 
@@ -154,7 +165,8 @@ def sweep(
     script only if it registers an algorithm, problem or network of the sweep, and then only up to this call.
 
     Args:
-        spec: The path of a TOML file, a dictionary of the same form, or a `Sweep`.
+        spec: The path of a TOML file, a dictionary of the same form, or a `Sweep`; `search = "race"` in it drops
+            settings that are clearly worse on the way.
         out: The folder of the results; None for one named after the sweep.
         engine: "local" for this machine, or "ray" for a Ray cluster.
         device: "auto" (a GPU if JAX sees one), "cpu" or "gpu".

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -119,7 +120,7 @@ class Tuned(NamedTuple):
         )
         where = "worlds" if self.rows is None else f"{self.rows[1]} rows"
         lines = [
-            f"{title_of(self.algorithm)} on {self.problem}, {counted(self.rounds, 'round')}: {values}",
+            shorten(f"{title_of(self.algorithm)} on {self.problem}, {counted(self.rounds, 'round')}: {values}", 128),
             f"  chosen of {counted(self.tried, 'setting')}: {number(self.chosen.mean)} "
             f"(promised {number(self.chosen.low)} to {number(self.chosen.high)}), {self.cost:.0%} of the full grid",
             f"  scored on other {where}: {with_interval(*self.scored)}, {counted(len(self.result.seeds), 'seed')}",
