@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from neuralucb.cli.tuning import read_grid
+from neuralucb.logs import write_log
 from neuralucb.runtime.errors import InputError
+from tests.evaluation.worlds import world
 
 
 @pytest.fixture
@@ -51,6 +53,19 @@ def test_a_tuning_in_which_everything_diverges_ends_with_code_3(command, monkeyp
     code, _, err = command("tune", "neural-ucb", "h1")
     assert code == 3
     assert "not sound: every setting" in err
+
+
+def test_a_log_is_tuned_on_and_train_takes_the_preset(command, tmp_path):
+    write_log(tmp_path / "log.parquet", [world(400, 0)])
+    code, out, _ = command("tune", "lin-ucb", "--log", "log.parquet", "--grid", "exploration=0,3")
+    assert code == 0
+    assert "scored on later decisions" in out
+    preset = "tune-lin-ucb-log/lin-ucb-log.toml"
+    code, _, _ = command("train", "log.parquet", "--policy", "lin-ucb", "--preset", preset, "--out", "model")
+    assert code == 0
+    code, _, err = command("tune", "lin-ucb", "h1", "--log", "log.parquet")
+    assert code == 2
+    assert "--log must not be given together with a problem, got h1" in err
 
 
 def test_grids_are_read_from_text():

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from neuralucb.evaluation import Evaluation
     from neuralucb.logs import Log, Skipped
 
-__all__ = ["evaluate", "logs_app", "train"]
+__all__ = ["evaluate", "logs_app", "settings_of", "train"]
 
 logs_app: typer.Typer = typer.Typer(help="Logs of decisions: convert, check.", no_args_is_help=True)
 
@@ -149,7 +149,7 @@ def evaluate(
     from neuralucb.schedules import read_schedule
 
     named = policies or [DEFAULT_ALGORITHM]
-    chosen, wanted = _with_preset(_settings_of(named, read_set(settings)), preset), _methods(methods)
+    chosen, wanted = settings_of(named, read_set(settings), preset), _methods(methods)
     learns = read_schedule(SCHEDULE if schedule is None else schedule)
     drawn = read_formats(formats)
     skipped = Skipped() if skip_bad else None
@@ -206,7 +206,7 @@ def train(
     from neuralucb.online import OnlineBandit
     from neuralucb.runtime.compile_cache import keep_compiled
 
-    (values,) = _with_preset(_settings_of([policy], read_set(settings)), preset).values()
+    (values,) = settings_of([policy], read_set(settings), preset).values()
     skipped = Skipped() if skip_bad else None
     given = open_log(log, skipped)
     prepare_folder(model)
@@ -221,6 +221,33 @@ def train(
     bandit.save(model)
     loss = "" if lesson.loss != lesson.loss else f", loss {lesson.loss:.4g}"
     out.print(f"{policy} learned from {lesson.observations} rewards{loss}: {model}", soft_wrap=True)
+
+
+def settings_of(
+    policies: Sequence[str], given: Mapping[str, str], preset: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """The settings of each policy, checked, over those of a preset that it has; how data are made is the log's affair.
+
+    A setting that no policy has is refused.
+    """
+    from neuralucb.algorithms import find_algorithm
+    from neuralucb.experiments.presets import find_preset
+    from neuralucb.settings import read_settings
+
+    bundle = None if preset is None else find_preset(preset, synthetic=False).shared
+    chosen = {}
+    for name in policies:
+        algorithm = find_algorithm(name)
+        if algorithm.sees_expected:
+            raise InputError(f"--policy {name} needs the expected rewards, which a log does not have.")
+        known = {setting.name for setting in algorithm.settings}
+        bundled = {} if bundle is None else bundle.settings_for(name, trains="steps" in known)
+        chosen[name] = {key: value for key, value in {**bundled, **given}.items() if key in known}
+        read_settings(algorithm.settings, chosen[name], of=name)
+    for key, value in given.items():
+        if not any(key in values for values in chosen.values()):
+            raise InputError(f"--set {key}={value} is a setting of none of {', '.join(policies)}.")
+    return chosen
 
 
 @contextmanager
@@ -276,40 +303,6 @@ def _open_table(
     return open_table(
         path, reward=str(reward), arm=str(arm), propensity=propensity, drop=drop, input_scaling=input_scaling
     )
-
-
-def _settings_of(policies: Sequence[str], given: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """The settings of each policy, checked; a setting that no policy has is refused."""
-    from neuralucb.algorithms import find_algorithm
-    from neuralucb.settings import read_settings
-
-    chosen = {}
-    for name in policies:
-        algorithm = find_algorithm(name)
-        if algorithm.sees_expected:
-            raise InputError(f"--policy {name} needs the expected rewards, which a log does not have.")
-        known = {setting.name for setting in algorithm.settings}
-        chosen[name] = {key: value for key, value in given.items() if key in known}
-        read_settings(algorithm.settings, chosen[name], of=name)
-    for key, value in given.items():
-        if not any(key in values for values in chosen.values()):
-            raise InputError(f"--set {key}={value} is a setting of none of {', '.join(policies)}.")
-    return chosen
-
-
-def _with_preset(chosen: Mapping[str, Mapping[str, Any]], preset: str | None) -> dict[str, dict[str, Any]]:
-    """The settings of each policy, over those of a preset that it has; how data are made is the log's affair."""
-    from neuralucb.algorithms import find_algorithm
-    from neuralucb.experiments.presets import find_preset
-
-    if preset is None:
-        return {name: dict(values) for name, values in chosen.items()}
-    bundle, found = find_preset(preset, synthetic=False).shared, {}
-    for name, values in chosen.items():
-        known = {setting.name for setting in find_algorithm(name).settings}
-        bundled = bundle.settings_for(name, trains="steps" in known)
-        found[name] = {key: value for key, value in bundled.items() if key in known} | dict(values)
-    return found
 
 
 def _show(

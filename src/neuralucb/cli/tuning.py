@@ -19,6 +19,7 @@ from neuralucb.cli.options import (
     Set,
     When,
     named_problem,
+    prepare_folder,
     read_set,
     with_options,
 )
@@ -58,6 +59,9 @@ class TuneOptions:
     label: Label = None
     rewards: Rewards = None
     repeat: Repeat = False
+    log: Annotated[
+        Path | None, typer.Option(help="Instead of a problem: a log of decisions; settings are valued off-policy.")
+    ] = None
     seed: Annotated[int, typer.Option(min=0, help="Of the split of rows, and of draws from ranges.")] = 0
     folder: Annotated[
         Path | None, typer.Option("--out", help="Folder for the race and the preset; default: tune-ALGORITHM-PROBLEM.")
@@ -74,6 +78,9 @@ def tune(algorithm: Annotated[str, typer.Argument(help="See `neuralucb list`.")]
     from neuralucb.sweeps.store import Store
     from neuralucb.sweeps.tuning import tune as tune_settings
 
+    if options.log is not None:
+        _tune_on_log(algorithm, options.log, options)
+        return
     definition = named_problem(options.problem, options.data, options.label, options.rewards)
     folder = options.folder or Path(f"tune-{algorithm}-{definition.name}")
     tuned = tune_settings(
@@ -119,3 +126,36 @@ def read_grid(items: Sequence[str] | None) -> dict[str, Any] | None:
             raise InputError(f"--grid {key} is given twice, got {item!r}; put all values into one.")
         grid[key] = values if ".." in values else [value.strip() for value in values.split(",") if value.strip()]
     return grid
+
+
+def _tune_on_log(algorithm: str, path: Path, options: TuneOptions) -> None:
+    import jax
+
+    from neuralucb.cli.logs import settings_of
+    from neuralucb.display.progress import reading
+    from neuralucb.evaluation.tuning import tune_on_log
+    from neuralucb.logs import open_log
+    from neuralucb.runtime.compile_cache import keep_compiled
+    from neuralucb.runtime.files import write_text
+
+    given = {"a problem": options.problem, "--data": options.data, "--rounds": options.rounds}
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"--log must not be given together with {name}, got {value}; a log is the problem.")
+    folder = options.folder or Path(f"tune-{algorithm}-{path.stem}")
+    prepare_folder(folder)
+    (fixed,) = settings_of([algorithm], read_set(options.settings), options.preset).values()
+    keep_compiled()
+    with reading(open_log(path), f"{algorithm} on", err, quiet=options.as_json) as log:
+        tuned = tune_on_log(
+            jax.random.key(options.seed), algorithm, log,
+            grid=read_grid(options.grid), samples=options.samples, seed=options.seed, **fixed,
+        )  # fmt: skip
+    preset = tuned.write(folder / f"{algorithm}-{path.stem}.toml")
+    text = json.dumps(tuned.as_json(), allow_nan=False)
+    write_text(folder / "tuned.json", text + "\n")
+    if options.as_json:
+        print(text)
+    else:
+        out.print(repr(tuned), soft_wrap=True, markup=False, highlight=False)
+    (err if options.as_json else out).print(f"preset: {preset}", soft_wrap=True)

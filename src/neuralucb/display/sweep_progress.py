@@ -49,6 +49,11 @@ class SweepProgress:
         self.runs += len(batch.runs)
 
     @property
+    def raced(self) -> bool:
+        """Whether more runs may follow than are known."""
+        return bool(self._job.races)
+
+    @property
     def done(self) -> float:
         """Estimated seconds of what is done: a round of one batch may take a thousand times as long as of another."""
         return sum(share * self.seconds[name] for name, share in self._share.items())
@@ -105,14 +110,15 @@ def _lines(progress: SweepProgress, console: Console) -> Callable[[Event], None]
         now = time.monotonic()
         if progress.done and now - noted >= SELDOM:
             noted, left = now, pace.left(progress.done, progress.total)
-        if progress.finished == progress.runs:
+        if progress.finished == progress.runs and not progress.raced:
             left = "done"
         elif now - printed < line_pause(now - started):
             return
         printed = now
         how = f"mean regret {event.regret:.0f}" if event.regret is not None else f"{event.done / event.total:.0%}"
         what = f"{event.batch.algorithm} on {event.batch.problem}, {event.failure.reason if event.failure else how}"
-        line = f"{progress.finished} of {counted(progress.runs, 'run')}, {left}; {what}"
+        known = " known so far" if progress.raced else ""
+        line = f"{progress.finished} of {counted(progress.runs, 'run')}{known}, {left}; {what}"
         console.print(line, soft_wrap=True, markup=False, highlight=False)
 
     return listener

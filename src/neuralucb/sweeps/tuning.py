@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from neuralucb.experiments.candidates import candidates
 from neuralucb.experiments.plans import DEFAULT_ROUNDS, Point, find_bundle, read_point
 from neuralucb.experiments.preset_files import write_preset
 from neuralucb.experiments.presets import DATA_SETTINGS
@@ -21,7 +22,6 @@ from neuralucb.runtime.errors import InputError, UnsoundError
 from neuralucb.runtime.words import counted
 from neuralucb.schedules import read_schedule
 from neuralucb.settings import check_integer
-from neuralucb.sweeps.candidates import candidates
 from neuralucb.sweeps.optimism import Sample, promise, score
 from neuralucb.sweeps.results import Told, shown
 from neuralucb.sweeps.spec import FEWEST_APART, RACE_ERROR, Part, Sweep

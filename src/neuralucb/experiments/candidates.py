@@ -11,7 +11,6 @@ import numpy as np
 from neuralucb.algorithms import find_algorithm
 from neuralucb.runtime.errors import InputError
 from neuralucb.settings import Setting, check_integer
-from neuralucb.sweeps.paper import paper_grid
 
 __all__ = ["SAMPLES", "candidates"]
 
@@ -40,7 +39,7 @@ def candidates(
         InputError: A setting is not the algorithm's, a value cannot be read, or there are fewer than two settings.
     """
     known = {setting.name: setting for setting in find_algorithm(algorithm).settings}
-    given = paper_grid(algorithm) if grid is None else dict(grid)
+    given = {name: list(each.grid) for name, each in known.items() if each.grid} if grid is None else dict(grid)
     if grid is None and not given:
         raise InputError(
             f"grid must be given for {algorithm}, which has none of its own; its settings: {_words(known)}."

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from neuralucb.experiments.candidates import SAMPLES, candidates
 from neuralucb.runtime.errors import InputError
-from neuralucb.sweeps.candidates import SAMPLES, candidates
 from neuralucb.sweeps.paper import paper_grid
 
 
