@@ -116,3 +116,22 @@ def test_one_of_each_is_singular(command, tmp_path):
     code, out, err = command("sweep", "one.toml", "--device", "cpu", "--dry-run")
     assert (code, err) == (0, "")
     assert out.startswith("one: 1 run, 1 batch on 1 process; roughly ")
+
+
+def test_a_race_is_asked_for_by_an_option_and_its_folder_is_no_full_grids(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        engine, "run_in_processes", lambda *arguments, workers, follow: run_here(*arguments, follow=follow)
+    )
+    (tmp_path / "tiny.toml").write_text(
+        'rounds = 30\nseeds = 3\n[[runs]]\nalgorithms = ["lin-ucb"]\nproblems = ["h1"]\nschedule = "10"\n'
+        "grid = { exploration = [0.01, 1000.0] }\nsettings = { dim = 4 }\n"
+    )
+    code, out, _ = command("sweep", "tiny.toml", "--search", "race", "--out", "out")
+    assert code == 0
+    assert "1 race between 2 settings" in out
+    assert (tmp_path / "out" / "race" / "lin-ucb-h1.json").exists()
+    code, _, err = command("sweep", "tiny.toml", "--out", "out")
+    assert code == 2
+    assert "holds the results of search = race, got search = grid" in err
+    code, _, _ = command("resume", "out")
+    assert code == 0

@@ -38,8 +38,6 @@ def test_a_file_is_tuned_on_and_ends_in_a_preset_that_run_takes(command, table, 
     code, _, err = command("tune", "lin-ucb", *data, "--grid", "exploration=1", "--out", "other")
     assert code == 2
     assert "at least two settings to choose from" in err
-    code, _, err = command("sweep", "tiny.toml", "--search", "race")
-    assert code == 2
 
 
 def test_a_tuning_in_which_everything_diverges_ends_with_code_3(command, monkeypatch):
