@@ -46,7 +46,7 @@ class Part:
     settings: Mapping[str, Any] = field(default_factory=dict)
     preset: str | None = None
     schedule: str | None = None
-    points: Sequence[Mapping[str, Any]] = ()
+    points: Sequence[Mapping[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Refuse what other processes could not be told."""
