@@ -93,8 +93,10 @@ _HOMES = {
         "Sweep",
         "SweepResult",
         "TensorBoard",
+        "Tuned",
         "WandB",
         "sweep",
+        "tune",
     ),
 }
 """Where each public name comes from. A new one is added here and, for type checkers, below; a test compares the two."""
@@ -186,8 +188,10 @@ if TYPE_CHECKING:
         Sweep as Sweep,
         SweepResult as SweepResult,
         TensorBoard as TensorBoard,
+        Tuned as Tuned,
         WandB as WandB,
         sweep as sweep,
+        tune as tune,
     )
 else:  # a checker that saw __getattr__ would take any name for a public one
     _HOME = {name: home for home, names in _HOMES.items() for name in names}

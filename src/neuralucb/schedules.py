@@ -18,6 +18,7 @@ __all__ = [
     "next_due",
     "read_schedule",
     "remembered",
+    "segment_ends",
 ]
 
 OFTEN_AT_FIRST = "3:60,5:150,10:300,20:1000,50:2000,100"
@@ -92,6 +93,12 @@ def learning_rounds(schedule: Schedule, *, rounds: int) -> np.ndarray:
         chosen.append(np.arange(first, end + 1, phase.every, dtype=np.int32))
         start = max(start, end)
     return np.concatenate(chosen)
+
+
+def segment_ends(schedule: Schedule, *, rounds: int) -> list[int]:
+    """The last round of every segment: those after which the policy learns, and the last of all."""
+    trainings = [int(t) for t in learning_rounds(schedule, rounds=rounds)]
+    return trainings if trainings and trainings[-1] == rounds else [*trainings, rounds]
 
 
 def next_due(schedule: Schedule, *, since: int) -> int | None:

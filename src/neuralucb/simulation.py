@@ -15,7 +15,7 @@ from neuralucb.problems.problem import Problem, Round, check_problem
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
 from neuralucb.runtime.records import brief
-from neuralucb.schedules import Schedule, learning_rounds, read_schedule, remembered
+from neuralucb.schedules import Schedule, learning_rounds, read_schedule, remembered, segment_ends
 
 __all__ = [
     "Detail",
@@ -164,8 +164,7 @@ def prepare(
     """
     _check_rounds(rounds)
     phases = read_schedule(schedule)
-    trainings = [int(t) for t in learning_rounds(phases, rounds=rounds)]
-    ends = trainings if trainings and trainings[-1] == rounds else [*trainings, rounds]
+    trainings, ends = learning_rounds(phases, rounds=rounds), segment_ends(phases, rounds=rounds)
     segments = _segments(ends, remembered(phases, ends))
 
     def begin(key: jax.Array, data: Any) -> State:

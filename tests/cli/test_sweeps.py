@@ -49,12 +49,14 @@ def test_table_1_is_written_where_it_is_asked_for_and_one_damaged_set_spares_the
 
 
 def test_a_failure_is_printed_with_the_end_of_its_traceback_once(command, monkeypatch, tmp_path):
-    def fails(batch, progress=None):
+    def fails(batch, progress=None, kept=None):
         raise KeyError("no luck [today]")
 
     (tmp_path / "tiny.toml").write_text(TINY)
     monkeypatch.setattr(workers, "run_batch", fails)
-    monkeypatch.setattr(engine, "run_in_processes", lambda *arguments, workers: run_here(*arguments))
+    monkeypatch.setattr(
+        engine, "run_in_processes", lambda *arguments, workers, follow: run_here(*arguments, follow=follow)
+    )
     code, _, err = command("sweep", "tiny.toml", "--out", "out", "--workers", "1")
     assert code == 1
     assert err.count("failed: ") == 4
@@ -84,7 +86,9 @@ step_size = {steps}
 
 
 def test_a_best_setting_that_diverged_has_an_exit_code_of_its_own(command, monkeypatch, tmp_path):
-    monkeypatch.setattr(engine, "run_in_processes", lambda *arguments, workers: run_here(*arguments))
+    monkeypatch.setattr(
+        engine, "run_in_processes", lambda *arguments, workers, follow: run_here(*arguments, follow=follow)
+    )
     (tmp_path / "bad.toml").write_text(GRID.replace("{steps}", "[1e8, 1e9]"))
     code, _, err = command("sweep", "bad.toml", "--workers", "1")
     assert code == UNSOUND
@@ -112,3 +116,22 @@ def test_one_of_each_is_singular(command, tmp_path):
     code, out, err = command("sweep", "one.toml", "--device", "cpu", "--dry-run")
     assert (code, err) == (0, "")
     assert out.startswith("one: 1 run, 1 batch on 1 process; roughly ")
+
+
+def test_a_race_is_asked_for_by_an_option_and_its_folder_is_no_full_grids(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        engine, "run_in_processes", lambda *arguments, workers, follow: run_here(*arguments, follow=follow)
+    )
+    (tmp_path / "tiny.toml").write_text(
+        'rounds = 30\nseeds = 3\n[[runs]]\nalgorithms = ["lin-ucb"]\nproblems = ["h1"]\nschedule = "10"\n'
+        "grid = { exploration = [0.01, 1000.0] }\nsettings = { dim = 4 }\n"
+    )
+    code, out, _ = command("sweep", "tiny.toml", "--search", "race", "--out", "out")
+    assert code == 0
+    assert "1 race between 2 settings" in out
+    assert (tmp_path / "out" / "race" / "lin-ucb-h1.json").exists()
+    code, _, err = command("sweep", "tiny.toml", "--out", "out")
+    assert code == 2
+    assert "holds the results of search = race, got search = grid" in err
+    code, _, _ = command("resume", "out")
+    assert code == 0

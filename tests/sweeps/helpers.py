@@ -40,7 +40,9 @@ def run_tiny(folder, sweep=None):
     """Run a sweep in this process, since a new one takes seconds to start; returns its store."""
     job = prepare(sweep or tiny(), folder, device="cpu", workers=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "run_in_processes", lambda *arguments, workers: run_here(*arguments))
+        patch.setattr(
+            engine, "run_in_processes", lambda *arguments, workers, follow: run_here(*arguments, follow=follow)
+        )
         run_sweep(job)
     return job.store
 

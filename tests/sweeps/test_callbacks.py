@@ -14,7 +14,9 @@ from tests.sweeps.helpers import numbers, tiny
 @pytest.fixture(autouse=True)
 def _here(monkeypatch):
     """Sweeps run in this process, since a new one takes seconds to start."""
-    monkeypatch.setattr(engine, "run_in_processes", lambda *arguments, workers: run_here(*arguments))
+    monkeypatch.setattr(
+        engine, "run_in_processes", lambda *arguments, workers, follow: run_here(*arguments, follow=follow)
+    )
 
 
 class Noting:
@@ -62,7 +64,7 @@ def test_a_callback_is_told_of_every_run_once_it_is_stored(tmp_path):
 
 
 def test_a_callback_hears_of_what_failed(tmp_path, monkeypatch):
-    def fails(batch, progress=None):
+    def fails(batch, progress=None, kept=None):
         raise ValueError("no luck today")
 
     monkeypatch.setattr(workers, "run_batch", fails)
@@ -89,7 +91,7 @@ def test_a_callback_that_raises_ends_the_sweep_and_nothing_stored_is_lost(tmp_pa
 
 
 def test_callbacks_are_ended_when_a_sweep_is_interrupted_and_do_not_hide_it(tmp_path, monkeypatch):
-    def stopped(batch, progress=None):
+    def stopped(batch, progress=None, kept=None):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(workers, "run_batch", stopped)

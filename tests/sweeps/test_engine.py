@@ -69,10 +69,10 @@ def test_only_what_is_missing_is_run_again(finished):
 def test_a_batch_that_fails_is_noted_with_its_traceback_and_the_others_go_on(tmp_path, monkeypatch, problem):
     sound = workers.run_batch
 
-    def fails(batch, progress=None):
+    def fails(batch, progress=None, kept=None):
         if batch.algorithm == "uniform":
             raise problem
-        return sound(batch, progress)
+        return sound(batch, progress, kept)
 
     monkeypatch.setattr(workers, "run_batch", fails)
     store = run_tiny(tmp_path / "out")
@@ -106,11 +106,11 @@ def test_a_full_disk_stops_with_what_is_safe(tmp_path, monkeypatch):
 def test_a_folder_removed_while_a_sweep_runs_is_not_made_again(tmp_path, monkeypatch, fails):
     sound = workers.run_batch
 
-    def removed(batch, progress=None):
+    def removed(batch, progress=None, kept=None):
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
         if fails:
             raise ValueError("no luck either")
-        return sound(batch, progress)
+        return sound(batch, progress, kept)
 
     monkeypatch.setattr(workers, "run_batch", removed)
     with pytest.raises(InputError, match="was removed while the sweep ran.*Start again.*neuralucb resume"):

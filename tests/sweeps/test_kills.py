@@ -40,5 +40,11 @@ def test_what_is_killed_goes_on_and_ends_as_if_nothing_had_happened(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_race_that_is_killed_goes_on_and_ends_as_if_nothing_had_happened(tmp_path):
+    (tmp_path / "tiny.toml").write_text(TINY.replace("rounds = 30", "rounds = 3000").replace("seeds = 3", "seeds = 6"))
+    kill_and_resume(tmp_path, ["sweep", "tiny.toml", "--search", "race", "--workers", "2"], times=6, longest=15)
+
+
+@pytest.mark.slow
 def test_smoke_survives_twenty_kills(tmp_path):
     kill_and_resume(tmp_path, ["reproduce", "figure1", "--scale", "smoke"], times=20, longest=60)

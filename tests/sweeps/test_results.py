@@ -27,7 +27,9 @@ SPEC = {
 @pytest.fixture
 def here(monkeypatch):
     """Sweeps run in this process, since a new one takes seconds to start."""
-    monkeypatch.setattr(engine, "run_in_processes", lambda *arguments, workers: run_here(*arguments))
+    monkeypatch.setattr(
+        engine, "run_in_processes", lambda *arguments, workers, follow: run_here(*arguments, follow=follow)
+    )
 
 
 @pytest.mark.usefixtures("here")
@@ -86,10 +88,10 @@ def test_settings_of_several_kinds_are_columns_of_a_frame(tmp_path):
 def test_what_failed_is_in_the_result_and_the_same_call_tries_again(tmp_path, monkeypatch):
     sound = workers.run_batch
 
-    def fails(batch, progress=None):
+    def fails(batch, progress=None, kept=None):
         if batch.algorithm == "uniform":
             raise ValueError("no luck today")
-        return sound(batch, progress)
+        return sound(batch, progress, kept)
 
     with monkeypatch.context() as patch:
         patch.setattr(workers, "run_batch", fails)

@@ -44,12 +44,12 @@ def test_a_process_that_dies_costs_its_batch_and_no_other(command, tmp_path, mon
 import os, signal
 from neuralucb.sweeps import workers
 sound = workers.run_batch
-def run_batch(batch, progress=None):
+def run_batch(batch, progress=None, kept=None):
     if batch.algorithm == "uniform" and batch.problem == "h1":
         os._exit(9)
     if batch.algorithm == "uniform":
         os.kill(os.getpid(), signal.SIGKILL)
-    return sound(batch, progress)
+    return sound(batch, progress, kept)
 workers.run_batch = run_batch
 """
     (tmp_path / "tiny.toml").write_text(TINY)

@@ -20,6 +20,7 @@ from neuralucb.cli.logs import evaluate, logs_app, train
 from neuralucb.cli.run import compare, demo, list_all, run
 from neuralucb.cli.sweeps import reproduce, resume, sweep
 from neuralucb.cli.theory import coverage, theory
+from neuralucb.cli.tuning import tune
 from neuralucb.runtime.errors import InputError, StorageError, UnsoundError
 from neuralucb.runtime.extensions import add_modules, imported
 
@@ -58,7 +59,7 @@ def import_first(modules: Modules = None, version: Version = False) -> None:
 
 
 app.command("list")(list_all)
-for _command in (run, compare, demo, table1, reproduce, sweep, resume, theory, coverage, evaluate, train):
+for _command in (run, compare, tune, demo, table1, reproduce, sweep, resume, theory, coverage, evaluate, train):
     app.command()(_command)
 app.add_typer(data_app, name="data")
 app.add_typer(logs_app, name="logs")

@@ -1,7 +1,7 @@
 """The commands about logs: `neuralucb logs convert|check`, `neuralucb evaluate`, `neuralucb train`."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ from neuralucb.cli.options import (
     AsJson,
     Formats,
     Out,
+    PresetName,
     Set,
     output_folder,
     prepare_folder,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from neuralucb.evaluation import Evaluation
     from neuralucb.logs import Log, Skipped
 
-__all__ = ["evaluate", "logs_app", "train"]
+__all__ = ["evaluate", "logs_app", "settings_of", "train"]
 
 logs_app: typer.Typer = typer.Typer(help="Logs of decisions: convert, check.", no_args_is_help=True)
 
@@ -117,6 +118,7 @@ def evaluate(
         typer.Option("--policy", help="An algorithm: see `neuralucb list`. Repeatable. Default: neural-mix."),
     ] = None,
     settings: Set = None,
+    preset: PresetName = None,
     train: Annotated[float, typer.Option(help="Share of the log, from its beginning, to train on first.")] = 0.5,
     methods: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
@@ -146,7 +148,8 @@ def evaluate(
     from neuralucb.runtime.compile_cache import keep_compiled
     from neuralucb.schedules import read_schedule
 
-    chosen, wanted = _settings_of(policies or [DEFAULT_ALGORITHM], read_set(settings)), _methods(methods)
+    named = policies or [DEFAULT_ALGORITHM]
+    chosen, wanted = settings_of(named, read_set(settings), preset), _methods(methods)
     learns = read_schedule(SCHEDULE if schedule is None else schedule)
     drawn = read_formats(formats)
     skipped = Skipped() if skip_bad else None
@@ -188,6 +191,7 @@ def train(
     model: Annotated[Path, typer.Option("--out", help="Folder for the model; OnlineBandit.load reads it.")],
     policy: Annotated[str, typer.Option("--policy", help="An algorithm: see `neuralucb list`.")] = DEFAULT_ALGORITHM,
     settings: Set = None,
+    preset: PresetName = None,
     seed: Seed = 0,
     floor: Annotated[
         float, typer.Option(help="Share of the model's decisions made at random, so that its log is useful.")
@@ -202,7 +206,7 @@ def train(
     from neuralucb.online import OnlineBandit
     from neuralucb.runtime.compile_cache import keep_compiled
 
-    (values,) = _settings_of([policy], read_set(settings)).values()
+    (values,) = settings_of([policy], read_set(settings), preset).values()
     skipped = Skipped() if skip_bad else None
     given = open_log(log, skipped)
     prepare_folder(model)
@@ -217,6 +221,33 @@ def train(
     bandit.save(model)
     loss = "" if lesson.loss != lesson.loss else f", loss {lesson.loss:.4g}"
     out.print(f"{policy} learned from {lesson.observations} rewards{loss}: {model}", soft_wrap=True)
+
+
+def settings_of(
+    policies: Sequence[str], given: Mapping[str, str], preset: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """The settings of each policy, checked, over those of a preset that it has; how data are made is the log's affair.
+
+    A setting that no policy has is refused.
+    """
+    from neuralucb.algorithms import find_algorithm
+    from neuralucb.experiments.presets import find_preset
+    from neuralucb.settings import read_settings
+
+    bundle = None if preset is None else find_preset(preset, synthetic=False).shared
+    chosen = {}
+    for name in policies:
+        algorithm = find_algorithm(name)
+        if algorithm.sees_expected:
+            raise InputError(f"--policy {name} needs the expected rewards, which a log does not have.")
+        known = {setting.name for setting in algorithm.settings}
+        bundled = {} if bundle is None else bundle.settings_for(name, trains="steps" in known)
+        chosen[name] = {key: value for key, value in {**bundled, **given}.items() if key in known}
+        read_settings(algorithm.settings, chosen[name], of=name)
+    for key, value in given.items():
+        if not any(key in values for values in chosen.values()):
+            raise InputError(f"--set {key}={value} is a setting of none of {', '.join(policies)}.")
+    return chosen
 
 
 @contextmanager
@@ -272,25 +303,6 @@ def _open_table(
     return open_table(
         path, reward=str(reward), arm=str(arm), propensity=propensity, drop=drop, input_scaling=input_scaling
     )
-
-
-def _settings_of(policies: Sequence[str], given: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """The settings of each policy, checked; a setting that no policy has is refused."""
-    from neuralucb.algorithms import find_algorithm
-    from neuralucb.settings import read_settings
-
-    chosen = {}
-    for name in policies:
-        algorithm = find_algorithm(name)
-        if algorithm.sees_expected:
-            raise InputError(f"--policy {name} needs the expected rewards, which a log does not have.")
-        known = {setting.name for setting in algorithm.settings}
-        chosen[name] = {key: value for key, value in given.items() if key in known}
-        read_settings(algorithm.settings, chosen[name], of=name)
-    for key, value in given.items():
-        if not any(key in values for values in chosen.values()):
-            raise InputError(f"--set {key}={value} is a setting of none of {', '.join(policies)}.")
-    return chosen
 
 
 def _show(

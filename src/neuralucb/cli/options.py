@@ -51,7 +51,10 @@ Set = Annotated[
 DEFAULT_ALGORITHM = "neural-mix"
 """What is played, valued or trained where none is named, as in `build`."""
 
-PresetName = Annotated[str | None, typer.Option("--preset", help="A bundle of settings: see `neuralucb list`.")]
+PresetName = Annotated[
+    str | None,
+    typer.Option("--preset", help="A bundle of settings: see `neuralucb list`; or a .toml file of `neuralucb tune`."),
+]
 
 When = Annotated[str | None, typer.Option(help="When to learn: 50, or 10:500,50:2000,100. Default: the preset's.")]
 

@@ -55,11 +55,22 @@ class Device(StrEnum):
     gpu = "gpu"
 
 
+class Search(StrEnum):
+    """How settings are searched."""
+
+    grid = "grid"
+    race = "race"
+
+
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results; default: named after the sweep.")]
 EngineName = Annotated[Engine, typer.Option("--engine", help="This machine, or a Ray cluster.")]
 DeviceName = Annotated[Device, typer.Option("--device", help="auto: a GPU if JAX sees one.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes on a CPU; default: one per core.")]
 Address = Annotated[str | None, typer.Option(help="With --engine ray: address of the cluster; default: a local one.")]
+SearchName = Annotated[
+    Search | None,
+    typer.Option("--search", help="grid: every setting to its end; race: drop those that are clearly worse."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be run.")]
 
 
@@ -78,6 +89,7 @@ def reproduce(
     what: Annotated[What, typer.Argument(help="Figure or table of the paper.")],
     options: Machine,
     scale: Annotated[Scale, typer.Option(help="smoke: two minutes; small: an hour; paper: all of it.")] = Scale.small,
+    search: SearchName = None,
     folder: Out = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -90,7 +102,7 @@ def reproduce(
     figures = list(FIGURES) if what is What.all else [what.value] if what.value in FIGURES else []
     planned = {}
     for figure in figures:
-        paper = paper_sweep(figure, scale.value)
+        paper = paper_sweep(figure, scale.value, (search or Search.grid).value)
         where = Path(paper.name) if folder is None else folder / figure if what is What.all else folder
         planned[where] = paper
     _run(planned, options, dry_run=dry_run)
@@ -100,6 +112,7 @@ def reproduce(
 def sweep(
     file: Annotated[Path, typer.Argument(help="A sweep in TOML: see docs/sweeps.md.")],
     options: Machine,
+    search: SearchName = None,
     folder: Out = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -107,6 +120,8 @@ def sweep(
     from neuralucb.sweeps.toml import read_sweep
 
     planned = read_sweep(file)
+    if search is not None:
+        planned = replace(planned, search=search.value)
     planned = replace(planned, imports=tuple(dict.fromkeys([*planned.imports, *imported()])))  # for resume, anywhere
     _run({folder or Path(planned.name): planned}, options, dry_run=dry_run)
 
@@ -176,6 +191,7 @@ def _refuse_diverged(jobs: Sequence["Job"]) -> None:
     from neuralucb.runtime.words import counted, listed
     from neuralucb.sweeps.selection import contests, read_grids
 
+    _refuse_lost(jobs)
     failed = [
         f"{counted(one.diverged, 'run')} of {title_of(one.grid.algorithm)} on {one.grid.problem}"
         for job in jobs
@@ -186,6 +202,24 @@ def _refuse_diverged(jobs: Sequence["Job"]) -> None:
         raise UnsoundError(
             f"with the best setting {listed(failed)} diverged: their regret says nothing about the algorithm; add "
             "settings that do not diverge, such as a smaller step_size."
+        )
+
+
+def _refuse_lost(jobs: Sequence["Job"]) -> None:
+    """End with a line about races in which every setting diverged, and where."""
+    from neuralucb.experiments.tables import title_of
+    from neuralucb.runtime.words import listed
+
+    lost = [race for job in jobs for race in job.store.read_races() if race["over"] and not race["left"]]
+    where = [
+        f"{title_of(race['algorithm'])} on {race['problem']} (by round "
+        f"{max(at for each in race['dropped'] for at in each['diverged'].values())})"
+        for race in lost
+    ]
+    if where:
+        raise UnsoundError(
+            f"every setting diverged of {listed(where)}: none was chosen; add settings that do not diverge, such as a "
+            "smaller step_size."
         )
 
 

@@ -84,11 +84,13 @@ def _items(lines: Iterable[str]) -> str:
 
 def _incomplete(report: Report) -> str:
     """What is missing and why; nothing for a complete sweep."""
-    missing = report.sweep.runs - report.runs
+    race = report.sweep.search == "race"
+    missing = report.unfinished if race else report.sweep.runs - report.runs
     if not missing and not report.failures:
         return ""
     failures = "".join(f"<li>{_failure(failure)}</li>" for failure in report.failures)
-    words = f"{counted(missing, 'run')} {'is' if missing == 1 else 'are'} missing."
+    words = f"{counted(missing, 'race' if race else 'run')} {'is' if missing == 1 else 'are'} "
+    words += "not over." if race else "missing."
     return f"<h2>Incomplete</h2><p>{words}</p><ul>{failures}</ul>"
 
 
@@ -126,6 +128,7 @@ def _remark(seeds: int) -> str:
 def _part(part: Part) -> str:
     """What a part of the sweep runs, in words."""
     grid = "; ".join(f"{name}: {', '.join(short(value) for value in values)}" for name, values in part.grid.items())
+    grid = f"{len(part.points)} points of {', '.join(part.swept)}" if part.points else grid
     words = [
         f"preset {part.preset}" if part.preset else "",
         f"schedule {part.schedule}" if part.schedule else "",

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from neuralucb.display.progress import SELDOM, Pace, line_pause
 from neuralucb.runtime.words import counted
+from neuralucb.sweeps.batches import Batch
 from neuralucb.sweeps.engine import Job
 from neuralucb.sweeps.workers import Event
 
@@ -21,19 +22,36 @@ class SweepProgress:
     """Counts what the workers of a sweep have done."""
 
     def __init__(self, job: Job) -> None:
-        self.seconds: dict[str, float] = job.cost.of_batch
-        self.total = sum(self.seconds.values())
-        """estimated seconds of all batches"""
-        self.runs: int = sum(len(batch.runs) for batch in job.missing)
+        self._job = job
+        self.seconds: dict[str, float] = {}
+        self.total = 0.0
+        """estimated seconds of all batches; in a race, of those that are known so far"""
+        self.runs: int = 0
         self.finished: int = 0
         """runs that are stored"""
         self._share: dict[str, float] = {}
+        for batch in job.missing:
+            self._expect(batch)
 
     def add(self, event: Event) -> None:
         """Count an event."""
+        if event.batch.name not in self.seconds:  # of the next stage of a race
+            self._expect(event.batch)
         self._share[event.batch.name] = event.done / event.total
         if event.regret is not None:
             self.finished += len(event.batch.runs)
+
+    def _expect(self, batch: Batch) -> None:
+        known = self._job.cost.of_batch.get(batch.name)
+        seconds = float(batch.lane_rounds) if known is None else known
+        self.seconds[batch.name] = seconds
+        self.total += seconds
+        self.runs += len(batch.runs)
+
+    @property
+    def raced(self) -> bool:
+        """Whether more runs may follow than are known."""
+        return bool(self._job.races)
 
     @property
     def done(self) -> float:
@@ -92,14 +110,15 @@ def _lines(progress: SweepProgress, console: Console) -> Callable[[Event], None]
         now = time.monotonic()
         if progress.done and now - noted >= SELDOM:
             noted, left = now, pace.left(progress.done, progress.total)
-        if progress.finished == progress.runs:
+        if progress.finished == progress.runs and not progress.raced:
             left = "done"
         elif now - printed < line_pause(now - started):
             return
         printed = now
         how = f"mean regret {event.regret:.0f}" if event.regret is not None else f"{event.done / event.total:.0%}"
         what = f"{event.batch.algorithm} on {event.batch.problem}, {event.failure.reason if event.failure else how}"
-        line = f"{progress.finished} of {counted(progress.runs, 'run')}, {left}; {what}"
+        known = " known so far" if progress.raced else ""
+        line = f"{progress.finished} of {counted(progress.runs, 'run')}{known}, {left}; {what}"
         console.print(line, soft_wrap=True, markup=False, highlight=False)
 
     return listener

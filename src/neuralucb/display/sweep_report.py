@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralucb.display.figures import draw_regret, new_figure, save, style_of, tidy
+from neuralucb.display.race_figures import draw_races
 from neuralucb.display.sweep_page import Picture, short, sweep_page
 from neuralucb.display.tables import markdown_table
 from neuralucb.experiments.results import Curve
@@ -54,6 +55,14 @@ def write_report(store: Store) -> Path:
         _draw_sensitivity([each for each in report.sensitivities if each.algorithm == algorithm], _files(figures, name))
         words = "Regret over that of the best setting; for each value, the other settings are at their best."
         pictures.append(Picture(f"Sensitivity of {title_of(algorithm)}", words, figures / f"{name}.svg"))
+    for problem in dict.fromkeys(race["problem"] for race in report.races):
+        name = f"race-{problem}"
+        draw_races([race for race in report.races if race["problem"] == problem], _files(figures, name))
+        words = (
+            "Each line is a setting, from its first round to the one after which it was dropped; those that are left "
+            "at the end are dark, and the best of them is on top."
+        )
+        pictures.append(Picture(f"Races on {problem}", words, figures / f"{name}.svg"))
     table = best_table(report.best)
     remark = few_seeds(len(report.sweep.seeds))
     text = markdown_table(table) + (f"\n{remark}\n" if remark else "")

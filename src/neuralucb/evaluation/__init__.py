@@ -5,6 +5,7 @@ from neuralucb.evaluation.off_policy import evaluate, target_probabilities
 from neuralucb.evaluation.records import Estimate, Evaluation, Overlap
 from neuralucb.evaluation.replay import Replay, replay, with_replay
 from neuralucb.evaluation.split import evaluate_after_training
+from neuralucb.evaluation.tuning import TunedOnLog, tune_on_log
 
 __all__ = [
     "FROZEN",
@@ -15,6 +16,7 @@ __all__ = [
     "Replay",
     "Rounds",
     "Sums",
+    "TunedOnLog",
     "add",
     "estimates_of",
     "evaluate",
@@ -23,5 +25,6 @@ __all__ = [
     "overlap_of",
     "replay",
     "target_probabilities",
+    "tune_on_log",
     "with_replay",
 ]

@@ -4,7 +4,7 @@ On a CPU the lanes run in small groups that fit the cache, one thread per core; 
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from neuralucb.runtime.progress import Progress
 from neuralucb.runtime.threads import cores
 from neuralucb.simulation import Simulation, State, Trace, prepare
 
-__all__ = ["Grouping", "LaneResults", "Lanes", "Program", "compile_loops", "compile_program", "group_lanes"]
+__all__ = ["Grouping", "LaneResults", "Lanes", "Leg", "Program", "compile_loops", "compile_program", "group_lanes"]
 
 CACHE_BYTES = 8 * 2**20
 """State that a core works on at a time. Forty lanes of 2.4 MB at once took three times as long per lane as one or two.
@@ -60,6 +60,21 @@ class LaneResults(NamedTuple):
     """[lanes] round of divergence, 0 if none"""
     trace: Trace | None
     """[lanes, …] round by round, in NumPy; None unless the program was compiled for it"""
+    kept: tuple[np.ndarray, ...] | None = None
+    """[lanes, …] all that it takes to go on; None unless a leg follows"""
+
+
+class Leg(NamedTuple):
+    """A part of a run, from one round to another."""
+
+    since: int
+    """rounds that were played before"""
+    kept: tuple[np.ndarray, ...]
+    """`LaneResults.kept` of these rounds, one row per lane; nothing where there were none"""
+    until: int
+    """the last round; it must end a segment"""
+    goes_on: bool
+    """whether another leg follows, so that the states are kept"""
 
 
 class Grouping(NamedTuple):
@@ -84,9 +99,10 @@ class Program:
     grouping: Grouping
     compile_seconds: float
 
-    def run(self, lanes: Lanes, progress: Progress | None = None) -> LaneResults:
-        """Play all lanes to their end."""
-        count, rounds, size = len(lanes.seeds), self.ends[-1], self.grouping.size
+    def run(self, lanes: Lanes, progress: Progress | None = None, leg: Leg | None = None) -> LaneResults:
+        """Play all lanes to their end; or one leg of them."""
+        count, size = len(lanes.seeds), self.grouping.size
+        since, until = (0, self.ends[-1]) if leg is None else (leg.since, leg.until)
         starts = range(0, count, size)
         done, lock, stop = [0] * len(starts), Lock(), Event()
 
@@ -94,17 +110,21 @@ class Program:
             with lock:
                 done[group] = lane_rounds
                 if progress is not None:
-                    progress(sum(done), count * rounds)
+                    progress(sum(done), count * (until - since))
 
         def work(group: int) -> LaneResults:
             rows = np.arange(starts[group], starts[group] + size)
             real = int((rows < count).sum())  # the last group is filled up with lanes that are dropped again
             members = lanes.take(rows % count)
             with jax.enable_x64(True):  # JAX keeps this setting per thread
-                trace = _play(self, members, lambda t: report(group, real * t), stop)
-                kept = jax.tree.map(lambda leaf: np.asarray(leaf)[:real], trace)
-            regret = np.cumsum(kept.regret, axis=1, dtype=np.float64)
-            return LaneResults(regret, kept.diverged_at, None if kept.detail is None else kept)
+                state = self.begin(self.data, members.seeds, members.numbers)
+                if leg is not None and since:
+                    state = _restored(state, [array[rows % count] for array in leg.kept])
+                state = _play(self, members, state, (since, until), lambda t: report(group, real * (t - since)), stop)
+                trace = jax.tree.map(lambda leaf: np.asarray(leaf)[:real], state.trace)
+                kept = None if leg is None or not leg.goes_on else tuple(array[:real] for array in _kept(state, until))
+            regret = np.cumsum(trace.regret[:, :until], axis=1, dtype=np.float64)
+            return LaneResults(regret, trace.diverged_at, None if trace.detail is None else trace, kept)
 
         with ThreadPoolExecutor(self.grouping.workers) as pool:
             futures = [pool.submit(work, group) for group in range(len(starts))]
@@ -251,12 +271,14 @@ def _call_bytes(compiled: Any) -> int:
     return 0 if needs is None else int(needs.temp_size_in_bytes + needs.output_size_in_bytes)
 
 
-def _play(program: Program, lanes: Lanes, report: Callable[[int], None], stop: Event) -> Trace:
-    """Advance one group to its end, in calls of about CALL_SECONDS."""
-    state = program.begin(program.data, lanes.seeds, lanes.numbers)
-    first, stride = 0, 1
-    while first < len(program.ends) and not stop.is_set():
-        last = min(first + stride, len(program.ends))
+def _play(
+    program: Program, lanes: Lanes, state: State, leg: tuple[int, int], report: Callable[[int], None], stop: Event
+) -> State:
+    """Advance one group from the round after the leg's first to its last, in calls of about CALL_SECONDS."""
+    first, end = (0 if t == 0 else program.ends.index(t) + 1 for t in leg)
+    stride = 1
+    while first < end and not stop.is_set():
+        last = min(first + stride, end)
         started = time.perf_counter()
         state = program.advance(program.data, lanes.seeds, lanes.numbers, state, np.int32(first), np.int32(last))
         jax.block_until_ready(state)
@@ -264,4 +286,38 @@ def _play(program: Program, lanes: Lanes, report: Callable[[int], None], stop: E
         stride = max(1, min(2 * stride, int(stride * CALL_SECONDS / max(took, 1e-6))))
         report(program.ends[last - 1])
         first = last
-    return state.trace
+    return state
+
+
+def _kept(state: State, until: int) -> list[np.ndarray]:
+    """What a group needs to go on, as plain arrays: all but the world, which `begin` makes again, and rounds to come.
+
+    No more rows of the history than rounds are in use.
+    """
+    by_round = jax.tree.map(lambda leaf: leaf[:, :until], _by_round(state))
+    leaves = jax.tree.leaves((state.belief, state.trace.diverged_at, state.trace.loss, by_round))
+    return [np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf) for leaf in leaves]
+
+
+def _restored(state: State, kept: Sequence[np.ndarray]) -> State:
+    """The state that `_kept` was called on, from one that has just begun."""
+    leaves, structure = jax.tree.flatten((state.belief, state.trace.diverged_at, state.trace.loss, _by_round(state)))
+    found = []
+    for leaf, array in zip(leaves, kept, strict=True):
+        if _is_key(leaf):
+            found.append(jax.random.wrap_key_data(jax.numpy.asarray(array)))
+            continue
+        rest = [(0, whole - part) for whole, part in zip(leaf.shape, array.shape, strict=True)]
+        found.append(jax.numpy.pad(array, rest))  # with zeros, as rounds to come are at the beginning
+    belief, diverged_at, loss, (contexts, rewards, arm, regret) = jax.tree.unflatten(structure, found)
+    trace = state.trace._replace(arm=arm, regret=regret, diverged_at=diverged_at, loss=loss)
+    return State(state.world, belief, contexts, rewards, trace)
+
+
+def _by_round(state: State) -> tuple[Any, ...]:
+    """The parts of a state with an axis of rounds."""
+    return state.contexts, state.rewards, state.trace.arm, state.trace.regret
+
+
+def _is_key(leaf: Any) -> bool:
+    return bool(jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key))

@@ -18,6 +18,7 @@ from neuralucb.schedules import read_schedule
 from neuralucb.settings import Setting, check_integer, read_settings
 
 __all__ = [
+    "DEFAULT_ROUNDS",
     "Plan",
     "Point",
     "find_bundle",
@@ -201,7 +202,7 @@ def read_point(
             f"{', '.join(unknown)}: not a setting of {algorithm} ({_names(recipe.settings)}) "
             f"nor of {problem} ({_names(definition.settings) or 'it has none'})."
         )
-    bundled = find_bundle(definition, preset).settings_for(trains="steps" in of_algorithm)
+    bundled = find_bundle(definition, preset).settings_for(algorithm, trains="steps" in of_algorithm)
     if definition.built and bundled.get("input_scaling") == "standard":
         del bundled["input_scaling"]  # how contexts of the paper's presets are usually made; not a condition
     ignored = sorted(DATA_SETTINGS & set(bundled)) if definition.built else []

@@ -21,12 +21,19 @@ class Bundle(NamedTuple):
 
     schedule: str
     settings: Mapping[str, Any]
+    algorithm: str | None = None
+    """the one that all settings are meant for; None for those that train a network"""
 
-    def settings_for(self, *, trains: bool) -> dict[str, Any]:
-        """Those for an algorithm; a ridge regression or a kernel does not take λ, η and γ of a trained network."""
-        if trains:
-            return dict(self.settings)
-        return {name: self.settings[name] for name in self.settings if name in DATA_SETTINGS | NETWORK_SETTINGS}
+    def settings_for(self, algorithm: str, *, trains: bool) -> dict[str, Any]:
+        """Those for an algorithm; a ridge regression or a kernel does not take λ, η and γ of a trained network.
+
+        What was tuned for one algorithm says nothing about another: those get how the data are made, and no more.
+        """
+        if self.algorithm is not None:
+            mine = set(self.settings) if algorithm == self.algorithm else DATA_SETTINGS
+        else:
+            mine = set(self.settings) if trains else DATA_SETTINGS | NETWORK_SETTINGS
+        return {name: value for name, value in self.settings.items() if name in mine}
 
 
 class Preset(NamedTuple):
@@ -114,9 +121,16 @@ PRESETS = {
 
 
 def find_preset(name: str | None, *, synthetic: bool) -> Preset:
-    """The preset of that name; for None the paper's on its synthetic problems, elsewhere what needs no tuning."""
+    """The preset of that name or in that file; for None the paper's on its synthetic problems, elsewhere the default.
+
+    A name that ends in .toml is a file; see `preset_files`.
+    """
     if name is None:
         return PRESETS["paper" if synthetic else "default"]
+    if str(name).endswith(".toml"):
+        from neuralucb.experiments.preset_files import read_preset
+
+        return read_preset(name)
     if name not in PRESETS:
-        raise InputError(f"preset {name!r} is not known; known: {', '.join(PRESETS)}.")
+        raise InputError(f"preset {name!r} is not known; known: {', '.join(PRESETS)}, or the path of a .toml file.")
     return PRESETS[name]

@@ -3,6 +3,7 @@
 import hashlib
 import math
 import warnings
+from functools import partial
 from typing import Any
 
 import jax
@@ -64,21 +65,10 @@ def labelled(
         raise InputError(f"y must have at least 2 classes, got {classes.tolist()}; with one there is no choice.")
     if len(classes) > max(2, len(labels) // 2):
         raise InputError(f"y must be classes, got {len(classes)} different values in {len(labels)} rows; group them.")
-    scaled = scale_contexts(rows, input_scaling, intercept=intercept)
-    data = (scaled, codes.astype(np.int32))
-    (count, dim), arms = data[0].shape, len(classes)
-
-    def init(key: jax.Array, data: Any) -> jax.Array:
-        return random.permutation(key, jnp.arange(count, dtype=jnp.int32))
-
-    def draw(key: jax.Array, data: Any, world: jax.Array, t: jax.Array) -> Round:
-        row = world[t % count]
-        every = jnp.arange(arms, dtype=jnp.int32)
-        x = jnp.broadcast_to(data[0][row], (arms, dim))
-        return Round(Slot(x, every), (every == data[1][row]).astype(jnp.float32), jnp.float32(0))
-
-    limit, digest = None if repeat else count, digest_of(rows, labels)
-    return Problem(dim, arms, init, draw, data, shared=True, limit=limit, name=name, digest=digest)
+    made = partial(
+        _of_rows, arms=len(classes), input_scaling=input_scaling, intercept=intercept, repeat=repeat, name=name
+    )
+    return made(rows, codes.astype(np.int32), digest=digest_of(rows, labels))
 
 
 def scale_contexts(contexts: np.ndarray, scaling: str, *, intercept: bool = False) -> np.ndarray:
@@ -125,6 +115,29 @@ def digest_of(rows: np.ndarray, labels: np.ndarray) -> str:
     digest = hashlib.sha256(np.ascontiguousarray(rows, "<f8").data)
     digest.update(repr((rows.shape, labels.tolist())).encode())
     return digest.hexdigest()[:16]
+
+
+def _of_rows(rows: np.ndarray, codes: np.ndarray, *, arms: int, digest: str = "", **how: Any) -> Problem:
+    """The problem of these rows, whose labels are numbers below `arms`."""
+    scaled = scale_contexts(rows, how["input_scaling"], intercept=how["intercept"])
+    count, dim = scaled.shape
+
+    def init(key: jax.Array, data: Any) -> jax.Array:
+        return random.permutation(key, jnp.arange(count, dtype=jnp.int32))
+
+    def draw(key: jax.Array, data: Any, world: jax.Array, t: jax.Array) -> Round:
+        row = world[t % count]
+        every = jnp.arange(arms, dtype=jnp.int32)
+        x = jnp.broadcast_to(data[0][row], (arms, dim))
+        return Round(Slot(x, every), (every == data[1][row]).astype(jnp.float32), jnp.float32(0))
+
+    def take(chosen: np.ndarray) -> Problem:
+        return _of_rows(rows[chosen], codes[chosen], arms=arms, **how)
+
+    return Problem(
+        dim, arms, init, draw, (scaled, codes), shared=True, limit=None if how["repeat"] else count, name=how["name"],
+        digest=digest or digest_of(rows, codes), rows=count, take=take,
+    )  # fmt: skip
 
 
 def _smooth(rows: np.ndarray) -> np.ndarray:

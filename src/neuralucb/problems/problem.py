@@ -62,6 +62,10 @@ class Problem(NamedTuple):
     """of the data, to tell two data sets of one name apart; empty without data"""
     unit: float = 1.0
     """what a reward of 1 is worth in the data's unit, in which regret is reported; algorithms see rewards without it"""
+    rows: int | None = None
+    """how many rows a data set has, of which each round is one; None where rounds are drawn"""
+    take: Callable[[np.ndarray], Any] | None = None
+    """row numbers -> the `Problem` made from these rows alone, scaling included; None where rounds are drawn"""
 
     @property
     def shared_by(self) -> int | None:

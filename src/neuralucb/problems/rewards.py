@@ -88,11 +88,20 @@ def rewards(
         added = deviation * random.normal(key, dtype=jnp.float32) if deviation else jnp.float32(0)
         return Round(seen, expected, added)
 
+    def take(chosen: np.ndarray) -> Problem:
+        return rewards(
+            contexts[chosen], table[chosen], noise=noise, reward_scaling=reward_scaling, input_scaling=input_scaling,
+            intercept=intercept, repeat=repeat, name=name,
+        )  # fmt: skip
+
     kept = (table / unit).astype(np.float32)
     _refuse_lost_differences(table, kept.astype(np.float64) * unit)
     data, limit = (scaled, kept), None if repeat else count
     digest = digest_of(contexts, np.asarray([digest_of(table, np.empty(0))]))
-    return Problem(dim, arms, init, draw, data, shared=shared, limit=limit, name=name, digest=digest, unit=unit)
+    return Problem(
+        dim, arms, init, draw, data, shared=shared, limit=limit, name=name, digest=digest, unit=unit, rows=count,
+        take=take,
+    )  # fmt: skip
 
 
 def _refuse_lost_differences(table: np.ndarray, kept: np.ndarray) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from neuralucb.sweeps.store import Failure, Store
     from neuralucb.sweeps.toml import as_toml, read_sweep
     from neuralucb.sweeps.trackers import MLflow, TensorBoard, WandB
+    from neuralucb.sweeps.tuning import Tuned, tune
     from neuralucb.sweeps.workers import Event
 
 _HOMES = {
@@ -25,6 +26,7 @@ _HOMES = {
     "store": ("Failure", "Store"),
     "toml": ("as_toml", "read_sweep"),
     "trackers": ("MLflow", "TensorBoard", "WandB"),
+    "tuning": ("Tuned", "tune"),
     "workers": ("Event",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -43,6 +45,7 @@ __all__ = [
     "Sweep",
     "SweepResult",
     "TensorBoard",
+    "Tuned",
     "WandB",
     "as_toml",
     "paper_sweep",
@@ -51,6 +54,7 @@ __all__ = [
     "read_sweep",
     "run_sweep",
     "sweep",
+    "tune",
 ]
 
 

@@ -21,6 +21,7 @@ from neuralucb.settings import check_integer
 from neuralucb.sweeps.batches import NO_STAND_INS, Batch, digests_of, make_batches
 from neuralucb.sweeps.callbacks import Callback, told
 from neuralucb.sweeps.cost import Cost, estimate
+from neuralucb.sweeps.race import CPU_LANES as RACE_LANES, Race, races_of
 from neuralucb.sweeps.spec import Sweep
 from neuralucb.sweeps.store import Failure, Store
 from neuralucb.sweeps.workers import Event, Listener, ignore, run_here, run_in_processes
@@ -48,20 +49,38 @@ class Job(NamedTuple):
     missing: list[Batch]
     """the batches that are not stored yet"""
     workers: int
+    """processes, or threads of this one"""
     gpu: bool
     engine: str
     cost: Cost
     not_found: tuple[str, ...] = ()
     """data sets that others stood in for: the job can be looked at, but not be run"""
+    races: tuple[Race, ...] = ()
+    """one per algorithm and problem, where the search is a race; `batches` are then those of the stages known so far"""
+    here: bool = False
+    """whether threads of this process run it"""
 
     def in_words(self) -> str:
         """What will be run, and roughly how long it will take."""
+        if self.races:
+            return self._race_in_words()
         runs, missing = (sum(len(batch.runs) for batch in some) for some in (self.batches, self.missing))
         stored = runs - missing
         done = f", of which {stored} {'is' if stored == 1 else 'are'} done" if stored else ""
         where = "one GPU" if self.gpu else counted(self.workers, "process")
         what = f"{self.sweep.name}: {counted(runs, 'run')}{done}, {counted(len(self.missing), 'batch')} on {where}"
         return f"{what}; roughly {_duration(self.cost.seconds)} and {max(0.1, self.cost.bytes / 1e9):.1f} GB per worker"
+
+    def _race_in_words(self) -> str:
+        over = sum(race.over for race in self.races)
+        settings = sum(race.part.runs for race in self.races)
+        done = f", of which {over} {'is' if over == 1 else 'are'} over" if over else ""
+        where = "one GPU" if self.gpu else counted(self.workers, "process")
+        what = f"{self.sweep.name}: {counted(len(self.races), 'race')} between {settings} settings{done}, on {where}"
+        return (
+            f"{what}; at most roughly {_duration(self.cost.seconds)}, which all settings would take to the end, and "
+            f"{max(0.1, self.cost.bytes / 1e9):.1f} GB per worker"
+        )
 
 
 def prepare(
@@ -72,6 +91,7 @@ def prepare(
     workers: int | None = None,
     engine: str = "local",
     stand_ins: Mapping[str, Definition] = NO_STAND_INS,
+    here: bool = False,
 ) -> Job:
     """Check and plan a sweep. Nothing is written yet.
 
@@ -83,6 +103,7 @@ def prepare(
         engine: "local", or "ray" for a Ray cluster.
         stand_ins: By name, problems of the right size in place of data sets that are not on this machine; such a job
             can be looked at, but not be run.
+        here: Whether to run a race in threads of this process, for what other processes could not be told by name.
 
     Returns:
         The job, for `run_sweep`; `job.in_words()` says how much it is.
@@ -105,13 +126,22 @@ def prepare(
         raise InputError("device must be cpu or auto here: JAX sees no GPU (is jax[cuda13] installed?).")
     add_modules(sweep.imports)
     store = Store(folder)
-    lanes = store.lanes_for(sweep, GPU_LANES if gpu else lanes_on_cpu(sweep))
-    batches = make_batches(sweep, lanes=lanes, stand_ins=stand_ins)
+    races: tuple[Race, ...] = ()
+    if sweep.search == "race":
+        threads = at_most if here else 1
+        lanes = store.lanes_for(sweep, GPU_LANES if gpu else RACE_LANES * threads)
+        races = tuple(races_of(sweep, lanes=lanes, gpu=gpu, threads=threads, stand_ins=stand_ins))
+        missing = [batch for race in races for batch in race.advance(store)]
+        batches = [batch for race in races for batch in race.batches]
+    else:
+        lanes = store.lanes_for(sweep, GPU_LANES if gpu else lanes_on_cpu(sweep))
+        batches = make_batches(sweep, lanes=lanes, stand_ins=stand_ins)
+        missing = store.missing(batches)
     store.require_no_other_files(batches)
     store.require_data(digests_of(batches))
-    missing = store.missing(batches)
     count = 1 if gpu else min(at_most, max(1, len(missing)))
-    cost = estimate(missing, workers=count, gpu=gpu, stand_ins=stand_ins)
+    to_estimate = make_batches(sweep, lanes=lanes, stand_ins=stand_ins) if races and missing else missing
+    cost = estimate(to_estimate, workers=count, gpu=gpu, stand_ins=stand_ins)
     if engine == "local" and not gpu:  # on a GPU fewer lanes run at a time; the nodes of a cluster are not this machine
         require_memory(
             cost.bytes * count,
@@ -119,7 +149,7 @@ def prepare(
             cure="take fewer workers, fewer rounds, or a smaller network",
             host=True,
         )
-    return Job(sweep, store, lanes, batches, missing, count, gpu, engine, cost, tuple(stand_ins))
+    return Job(sweep, store, lanes, batches, missing, count, gpu, engine, cost, tuple(stand_ins), races, here)
 
 
 def run_sweep(
@@ -164,12 +194,15 @@ def run_sweep(
         def tell(event: Event) -> None:
             if event.failure is not None:
                 failures.append(event.failure)
-            if event.regret is not None and callbacks:
+            if event.regret is not None and event.batch.until is None and callbacks:
                 tell_of(job.store.runs_of(event.batch))
             listener(event)
 
         with explained_storage_errors(job):
             _run(job, tell, address)
+            for race in job.races:
+                if race.over:
+                    job.store.forget_kept(batch.name for batch in race.batches)
     return failures
 
 
@@ -206,6 +239,11 @@ def _check(sweep: Sweep, device: str, engine: str) -> None:
     for name, value, known in (("device", device, DEVICES), ("engine", engine, ENGINES)):
         if value not in known:
             raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
+    if sweep.search == "race" and engine == "ray":
+        raise InputError(
+            "engine must be local for search = race, whose stages go on from states in the folder, got ray; take "
+            "engine = local, or search = grid."
+        )
     if not sweep.parts or not sweep.seeds:
         raise InputError(f"sweep {sweep.name!r} has no {'seeds' if sweep.parts else 'parts'}: there is nothing to run.")
 
@@ -223,16 +261,20 @@ def _safe(job: Job) -> Callable[[], str]:
 def _run(job: Job, tell: Listener, address: str | None) -> None:
     if not job.missing:
         return  # a finished sweep starts no process and no cluster
+
+    def follow(batch: Batch) -> list[Batch]:
+        return [more for race in job.races for more in race.follow(batch, job.store)]
+
     if job.engine == "ray":
         from neuralucb.sweeps.ray import disconnected_afterwards, run_on_cluster
 
         with disconnected_afterwards():
             run_on_cluster(job.missing, job.store, tell, address=address, gpu=job.gpu)
-    elif job.gpu:
+    elif job.gpu or job.here:
         keep_compiled()
-        run_here(job.missing, job.store, tell, ahead=COMPILED_AHEAD)
+        run_here(job.missing, job.store, tell, ahead=COMPILED_AHEAD if job.gpu else 0, follow=follow)
     else:  # one worker is a process too: in this process JAX would use every core
-        run_in_processes(job.missing, job.store, tell, workers=job.workers)
+        run_in_processes(job.missing, job.store, tell, workers=job.workers, follow=follow)
 
 
 def _duration(seconds: float) -> str:

@@ -62,12 +62,13 @@ LESS_WORK: dict[tuple[str, str], dict[str, Any]] = {
 """Settings that shorten training at a smaller scale; they are stored with every run."""
 
 
-def paper_sweep(figure: str, scale: str) -> Sweep:
+def paper_sweep(figure: str, scale: str, search: str = "grid") -> Sweep:
     """The runs behind a figure of the paper.
 
     Args:
         figure: "figure1" (synthetic problems) or "figure2" (data sets).
         scale: "paper" for the paper's size and grids, "small" or "smoke" for less.
+        search: "grid" for all of them, or "race" to drop settings that are clearly worse on the way.
 
     Returns:
         The sweep; `prepare` and `run_sweep` run it.
@@ -88,7 +89,8 @@ def paper_sweep(figure: str, scale: str) -> Sweep:
         for problem in FIGURES[figure]
         for name in (*ALGORITHMS, *REFERENCES)
     ]
-    return Sweep(f"{figure}-{scale}", ROUNDS[figure][scale], tuple(range(SEEDS[scale])), tuple(parts))
+    name = f"{figure}-{scale}" + "-race" * (search == "race")
+    return Sweep(name, ROUNDS[figure][scale], tuple(range(SEEDS[scale])), tuple(parts), search=search)
 
 
 def paper_grid(algorithm: str) -> dict[str, list[Any]]:

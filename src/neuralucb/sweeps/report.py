@@ -1,7 +1,8 @@
 """What a report says about a store, as plain data: facts, best settings, regret curves and sensitivities."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +75,14 @@ class Report(NamedTuple):
     """algorithm and setting, where there are only two"""
     failures: list[Failure]
     resume_command: str
+    races: list[dict[str, Any]]
+    """of a race, what the store keeps of each: stages, what was dropped when and why, what is left"""
+
+    @property
+    def unfinished(self) -> int:
+        """Number of races that are not over; 0 where there are none."""
+        over = sum(race["over"] for race in self.races)
+        return len(self.sweep.parts) - over if self.sweep.search == "race" else 0
 
 
 def read_report(store: Store) -> Report:
@@ -93,17 +102,19 @@ def read_report(store: Store) -> Report:
     """
     grids = read_grids(store)
     decided = contests(grids)
-    found = _sensitivities(decided)
+    sweep, races = store.sweep(), store.read_races()
+    found = [] if races else _sensitivities(decided)  # what was dropped early has no regret to compare
     return Report(
-        sweep=store.sweep(),
+        sweep=sweep,
         runs=int(sum((~np.isnan(grid.regret)).sum() for grid in grids)),
-        facts=_facts(store),
+        facts=_facts(store) | _race_facts(sweep, races),
         best=_best(decided),
         curves=[_curve(store, contest) for contest in decided],
         sensitivities=[each for each in found if len(each.values) >= FEWEST_VALUES],
         two_valued=[(each.algorithm, each.setting) for each in found if len(each.values) < FEWEST_VALUES],
         failures=store.failures(),
         resume_command=store.resume_command,
+        races=races,
     )
 
 
@@ -126,7 +137,7 @@ def _best(decided: Sequence[Contest]) -> list[Best]:
                 held_out=contest.held_out,
                 minus_leader=None if leader is None or leader is contest else difference(contest, leader),
                 setting=grid.settings[contest.best],
-                settings=len(grid.settings),
+                settings=grid.tried,
                 diverged=int(grid.diverged.sum()),
                 runs=grid.regret.size,
                 missing=contest.missing,
@@ -180,6 +191,17 @@ def _swept_values(decided: Sequence[Contest]) -> dict[str, list[Any]]:
             for name, value in setting.items():
                 found.setdefault(name, set()).add(value)
     return {name: sorted(values, key=lambda value: (str(type(value)), value)) for name, values in found.items()}
+
+
+def _race_facts(sweep: Sweep, races: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """How much of the full grid was played."""
+    if not races:
+        return {}
+    played = sum(stage["lane_rounds"] for race in races for stage in race["stages"])
+    share = played / (sum(race["settings"] for race in races) * len(sweep.seeds) * sweep.rounds)
+    dropped = Counter(each["why"] for race in races for each in race["dropped"])
+    why = f"{dropped['worse']} settings dropped as clearly worse, {dropped['diverged']} as diverged"
+    return {"race": f"{share:.0%} of the rounds of the full grid; {why}, at an error of {sweep.race_error:g}"}
 
 
 def _facts(store: Store) -> dict[str, str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from neuralucb.sweeps.store import Failure, Store
     from neuralucb.sweeps.workers import Event
 
-__all__ = ["SweepResult", "sweep"]
+__all__ = ["SweepResult", "Told", "shown", "sweep"]
 
 Told: TypeAlias = Callable[[str, int, int], Any]
 """What progress is told: the name of the sweep, runs done, runs in total."""
@@ -44,7 +44,7 @@ class SweepResult(NamedTuple):
     folder: Path
     """the store: `runs/*.parquet`, `sweep.json`, and what `report` writes"""
     stored: int
-    """number of runs that are stored, of `sweep.runs`"""
+    """number of runs that are stored, of `sweep.runs`; in a race, those that were played to their end"""
     failures: "tuple[Failure, ...]"
     """the batches that could not be run; the same call tries them again"""
 
@@ -82,7 +82,7 @@ class SweepResult(NamedTuple):
         except ImportError:
             raise InputError("to_frame needs pandas, which is not installed; pip install pandas brings it.") from None
         parts = list(dict.fromkeys((part.algorithm, part.problem) for part in self.sweep.parts))
-        names = dict.fromkeys(name for part in self.sweep.parts for name in part.grid)
+        names = dict.fromkeys(name for part in self.sweep.parts for name in part.swept)
         columns = {name: f"setting_{name}" if name in COLUMNS else name for name in names}
         made = []
         for row in self._store().read([*COLUMNS, "swept"]).to_pylist():
@@ -104,6 +104,17 @@ class SweepResult(NamedTuple):
             ...     print(run.name, run.regret[-1])
         """
         return self._store().finished_runs()
+
+    def races(self) -> list[dict[str, Any]]:
+        """Of a race, what was dropped, when and why; one record per algorithm and problem. Empty for a full grid.
+
+        Raises:
+            InputError: A file of the store is damaged; the message names it and the cure.
+
+        Example:
+            >>> [(each["round"], each["why"]) for each in result.races()[0]["dropped"]]  # doctest: +SKIP
+        """
+        return self._store().read_races()
 
     def report(self) -> Path:
         """Write report.html, its figures and the table of the best settings into the folder.
@@ -154,7 +165,8 @@ def sweep(
     script only if it registers an algorithm, problem or network of the sweep, and then only up to this call.
 
     Args:
-        spec: The path of a TOML file, a dictionary of the same form, or a `Sweep`.
+        spec: The path of a TOML file, a dictionary of the same form, or a `Sweep`; `search = "race"` in it drops
+            settings that are clearly worse on the way.
         out: The folder of the results; None for one named after the sweep.
         engine: "local" for this machine, or "ray" for a Ray cluster.
         device: "auto" (a GPU if JAX sees one), "cpu" or "gpu".
@@ -192,10 +204,34 @@ def sweep(
         raise InputError(f"progress {rule}, got {progress!r}.")
     planned = _read(spec)
     job = prepare(planned, planned.name if out is None else out, device=device, workers=workers, engine=engine)
-    with _shown(job, progress) as listener:
+    with shown(job, progress) as listener:
         failures = run_sweep(job, listener, address=address, callbacks=callbacks)
-    missing_runs = sum(len(batch.runs) for batch in job.store.missing(job.batches))
-    return SweepResult(job.sweep, job.store.folder, planned.runs - missing_runs, tuple(failures))
+    batches = [batch for race in job.races for batch in race.batches] if job.races else job.batches
+    played = [batch for batch in batches if batch.until is None]
+    stored = sum(len(batch.runs) for batch in played) - sum(len(batch.runs) for batch in job.store.missing(played))
+    return SweepResult(job.sweep, job.store.folder, stored, tuple(failures))
+
+
+def shown(job: "Job", progress: bool | Told | None) -> "AbstractContextManager[Callable[[Event], None]]":
+    """A listener that shows progress, or tells it to a function, or does nothing."""
+    from neuralucb.sweeps.workers import ignore
+
+    if progress is True:
+        from neuralucb.display.console import err  # upward: what people look at is display's affair
+        from neuralucb.display.sweep_progress import sweep_progress
+
+        return sweep_progress(job, err)
+    if progress is None or progress is False:
+        return nullcontext(ignore)
+    tell, done, total = progress, 0, sum(len(batch.runs) for batch in job.missing)
+
+    def listener(event: "Event") -> None:
+        nonlocal done
+        if event.regret is not None or event.failure is not None:
+            done += len(event.batch.runs)
+            tell(job.sweep.name, done, total)
+
+    return nullcontext(listener)
 
 
 def _read(spec: Sweep | Mapping[str, Any] | Path | str) -> Sweep:
@@ -223,25 +259,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str) and not hasattr(value, "_fields"):
         return [_plain(each) for each in value]
     return value
-
-
-def _shown(job: "Job", progress: bool | Told | None) -> "AbstractContextManager[Callable[[Event], None]]":
-    """A listener that shows progress, or tells it to a function, or does nothing."""
-    from neuralucb.sweeps.workers import ignore
-
-    if progress is True:
-        from neuralucb.display.console import err  # upward: what people look at is display's affair
-        from neuralucb.display.sweep_progress import sweep_progress
-
-        return sweep_progress(job, err)
-    if progress is None or progress is False:
-        return nullcontext(ignore)
-    tell, done, total = progress, 0, sum(len(batch.runs) for batch in job.missing)
-
-    def listener(event: "Event") -> None:
-        nonlocal done
-        if event.regret is not None or event.failure is not None:
-            done += len(event.batch.runs)
-            tell(job.sweep.name, done, total)
-
-    return nullcontext(listener)

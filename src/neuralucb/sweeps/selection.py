@@ -1,13 +1,14 @@
 """Which setting of a grid is best: on all seeds, as papers do; and chosen on half of them, scored on the rest."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neuralucb.experiments.statistics import Estimate, estimate_mean
+from neuralucb.sweeps.spec import FEWEST_APART
 from neuralucb.sweeps.store import Store
 
 __all__ = ["Contest", "Estimate", "Grid", "contests", "difference", "read_grids"]
@@ -26,6 +27,8 @@ class Grid(NamedTuple):
     """[settings, seeds] final regret; NaN where a run is missing"""
     diverged: np.ndarray
     """[settings, seeds] whether the run diverged"""
+    tried: int
+    """number of settings in the grid; in a race, rows are only those that were left at the end"""
 
 
 class Contest(NamedTuple):
@@ -60,6 +63,7 @@ def read_grids(store: Store) -> list[Grid]:
     sweep = store.sweep()
     seeds = np.asarray(sweep.seeds)
     order = np.argsort(seeds)
+    raced = {(race["algorithm"], race["problem"]): race for race in store.read_races()}
     grids = []
     for algorithm, problem in dict.fromkeys((part.algorithm, part.problem) for part in sweep.parts):
         mine = np.ones(len(seed), bool)
@@ -76,13 +80,14 @@ def read_grids(store: Store) -> list[Grid]:
         failed = np.zeros(finals.shape, bool)
         failed[row, column] = diverged[mine]
         settings = [json.loads(words[kind]) for kind in kinds]
-        grids.append(Grid(algorithm, problem, sweep.rounds, settings, seeds, finals, failed))
+        grid = Grid(algorithm, problem, sweep.rounds, settings, seeds, finals, failed, len(settings))
+        grids.append(_left_over(grid, raced[algorithm, problem]) if (algorithm, problem) in raced else grid)
     return grids
 
 
 def contests(grids: Sequence[Grid]) -> list[Contest]:
     """The best setting of each grid, both ways. A setting with missing runs cannot win."""
-    return [_contest(grid) for grid in grids if not np.isnan(grid.regret).any(axis=1).all()]
+    return [_contest(grid) for grid in grids if not np.isnan(grid.regret).any(axis=1).all()]  # all() of none is True
 
 
 def difference(one: Contest, other: Contest) -> Estimate:
@@ -90,11 +95,20 @@ def difference(one: Contest, other: Contest) -> Estimate:
     return estimate_mean(one.grid.regret[one.best] - other.grid.regret[other.best])
 
 
+def _left_over(grid: Grid, race: Mapping[str, Any]) -> Grid:
+    """The settings that a race has not dropped."""
+    rows = [row for row, setting in enumerate(grid.settings) if setting in race["left"]]
+    settings = [grid.settings[row] for row in rows]
+    return grid._replace(
+        settings=settings, regret=grid.regret[rows], diverged=grid.diverged[rows], tried=race["settings"]
+    )
+
+
 def _contest(grid: Grid) -> Contest:
     means = grid.regret.mean(axis=1)
     best = int(np.nanargmin(means))
     chosen, held_out = None, Estimate(np.nan, np.nan, np.nan)
-    if len(grid.seeds) >= 2:
+    if len(grid.seeds) >= (2 if grid.tried == len(grid.settings) else FEWEST_APART):
         choosing, scoring = grid.regret[:, ::2].mean(axis=1), grid.regret[:, 1::2]
         chosen = int(np.nanargmin(np.where(np.isnan(means), np.nan, choosing)))
         held_out = estimate_mean(scoring[chosen])

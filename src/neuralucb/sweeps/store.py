@@ -24,7 +24,7 @@ from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_text, write_whole
 from neuralucb.runtime.records import brief
 from neuralucb.runtime.words import counted
-from neuralucb.sweeps.batches import Batch, Outcome
+from neuralucb.sweeps.batches import Batch, Kept, Outcome
 from neuralucb.sweeps.callbacks import FinishedRun
 from neuralucb.sweeps.spec import Sweep
 
@@ -55,7 +55,7 @@ SCHEMA = pa.schema(
 FINISHED = [
     "algorithm", "problem", "rounds", "settings", "swept", "seed", "curve", "curve_every", "diverged_at", "seconds",
 ]  # fmt: skip
-FAILURES = "failures"
+FAILURES, RACE = "failures", "race"
 WRITTEN: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 """How Parquet is written: with checksums, so that a damaged page is an error and not other numbers."""
 NO_DATA: Mapping[str, Sequence[str]] = MappingProxyType({})
@@ -84,7 +84,7 @@ class Failure(NamedTuple):
 
 
 class Store:
-    """A folder that belongs to one sweep: sweep.json, runs/*.parquet, failures/*.json.
+    """A folder that belongs to one sweep: sweep.json, runs/*.parquet, failures/*.json; of a race also stages/, race/.
 
     Args:
         folder: The folder; it need not exist yet.
@@ -109,7 +109,13 @@ class Store:
         """
         if (self.folder / "sweep.json").exists():
             known = self._manifest()
-            if _without_import(known["sweep"]) != _without_import(json.loads(json.dumps(sweep.as_json()))):
+            theirs, ours = known["sweep"], json.loads(json.dumps(sweep.as_json()))
+            if theirs.get("search", "grid") != sweep.search:
+                raise InputError(
+                    f"{self.folder} holds the results of search = {theirs.get('search', 'grid')}, got search = "
+                    f"{sweep.search}; name another folder, or continue that one with `{self.resume_command}`."
+                )
+            if _without_import(theirs) != _without_import(ours):
                 raise InputError(
                     f"{self.folder} holds another sweep, {known['sweep'].get('name')!r}; name another folder, "
                     f"or continue that one with `{self.resume_command}`."
@@ -164,7 +170,7 @@ class Store:
 
     def require_no_other_files(self, batches: Sequence[Batch]) -> None:
         """Raise InputError if the folder of the runs holds Parquet files that are not batches of this sweep."""
-        known = {self._path(batch).name for batch in batches}
+        known = {self._path(batch).name for batch in batches if batch.until is None}
         others = [file for file in self._files() if file.name not in known]
         if others:
             more = f" and {len(others) - 1} more" * (len(others) > 1)
@@ -176,6 +182,58 @@ class Store:
         """Store a batch durably, and remove the record of an earlier failure."""
         self._keep(self._path(batch), lambda temporary: parquet.write_table(table, temporary, **WRITTEN))
         (self.folder / FAILURES / f"{batch.name}.json").unlink(missing_ok=True)
+
+    def write_kept(self, batch: Batch, kept: Kept, rows: Sequence[int] | None = None) -> None:
+        """Keep the states of a stage's runs, for the next stage: of all of them, or of those in some rows."""
+        from safetensors.numpy import save_file
+
+        chosen = np.arange(len(batch.runs)) if rows is None else np.asarray(rows)
+        arrays = {str(index): np.ascontiguousarray(array[chosen]) for index, array in enumerate(kept.arrays)}
+        arrays["rows"] = chosen
+        self._keep(self._kept_path(batch.name), lambda temporary: save_file(arrays, temporary))
+
+    def read_kept(self, batch: Batch) -> Kept | None:
+        """The states that the runs of a batch go on from; None if not all are found: then they are played again."""
+        from safetensors import SafetensorError, safe_open
+
+        members: dict[str, list[int]] = {}
+        for place, origin in enumerate(batch.origins):
+            members.setdefault(origin.batch, []).append(place)
+        parts, order = [], []
+        try:
+            for name, places in members.items():
+                with safe_open(self._kept_path(name), "np") as file:
+                    row_of = {int(row): index for index, row in enumerate(file.get_tensor("rows"))}
+                    rows = [row_of[batch.origins[place].row] for place in places]
+                    parts.append([file.get_tensor(str(index))[rows] for index in range(len(file.keys()) - 1)])
+                    order += places
+        except (OSError, SafetensorError, KeyError):
+            return None
+        if not parts:
+            return None
+        back = np.argsort(order)
+        return Kept(batch.origins[0].round, tuple(np.concatenate(arrays)[back] for arrays in zip(*parts, strict=True)))
+
+    def forget_kept(self, batches: Iterable[str]) -> None:
+        """Remove the states that these batches, by name, have left: nothing goes on from them any more."""
+        for name in batches:
+            self._kept_path(name).unlink(missing_ok=True)
+
+    def write_race(self, name: str, record: Mapping[str, Any]) -> None:
+        """Keep what a race has dropped, when and why."""
+        text = json.dumps(record, indent=1, ensure_ascii=False)
+        self._keep(self.folder / RACE / f"{name}.json", lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+    def read_races(self) -> list[dict[str, Any]]:
+        """What `write_race` was given, in the order of the sweep."""
+        found: list[dict[str, Any]] = []
+        for path in sorted((self.folder / RACE).glob("*.json")):
+            try:
+                found.append(dict(json.loads(path.read_text(encoding="utf-8"))))
+            except (OSError, ValueError, TypeError):
+                raise InputError(self._damaged(str(path))) from None
+        parts = [(part.algorithm, part.problem) for part in self.sweep().parts] if found else []
+        return sorted(found, key=lambda race: parts.index((race["algorithm"], race["problem"])))
 
     def note_failure(self, batch: Batch, reason: str, traceback: str = "") -> Failure:
         """Store why a batch could not be run."""
@@ -190,7 +248,7 @@ class Store:
     def failures(self) -> list[Failure]:
         """The batches that could not be run and are still missing."""
         records = sorted((self.folder / FAILURES).glob("*.json"))
-        done = {path.stem for path in self._files()}
+        done = {path.stem for path in [*self._files(), *(self.folder / "stages").glob("*.parquet")]}
         return [self._failure(path) for path in records if path.stem not in done]
 
     def read(self, columns: Iterable[str], **equal: str) -> pa.Table:
@@ -240,7 +298,10 @@ class Store:
         return [_finished_run(row) for row in rows]
 
     def _path(self, batch: Batch) -> Path:
-        return self.folder / "runs" / f"{batch.name}.parquet"
+        return self.folder / ("runs" if batch.until is None else "stages") / f"{batch.name}.parquet"
+
+    def _kept_path(self, name: str) -> Path:
+        return self.folder / "stages" / f"{name}.safetensors"
 
     def _failure(self, path: Path) -> Failure:
         try:
@@ -281,7 +342,7 @@ def as_table(batch: Batch, outcome: Outcome) -> pa.Table:
     columns: dict[str, Any] = {
         "algorithm": [batch.algorithm] * count,
         "problem": [batch.problem] * count,
-        "rounds": [batch.rounds] * count,
+        "rounds": [batch.until or batch.rounds] * count,
         "schedule": [batch.schedule] * count,
         "settings": [json.dumps({**run.settings, **batch.world}) for run in batch.runs],
         "swept": [json.dumps(run.swept) for run in batch.runs],

@@ -1,6 +1,5 @@
 """Sweeps in TOML files: reading one, with line and key of what is wrong in it, and writing one."""
 
-import itertools
 import json
 import re
 import tomllib
@@ -20,8 +19,8 @@ from neuralucb.sweeps.spec import Part, Sweep
 
 __all__ = ["as_toml", "read_record", "read_sweep"]
 
-SWEEP_KEYS = {"name", "rounds", "seeds", "preset", "schedule", "import", "runs"}
-RUNS_KEYS = {"algorithms", "problems", "grid", "settings", "preset", "schedule"}
+SWEEP_KEYS = {"name", "rounds", "seeds", "preset", "schedule", "import", "search", "race_error", "runs"}
+RUNS_KEYS = {"algorithms", "problems", "grid", "points", "settings", "preset", "schedule"}
 MOST_RUNS = 1_000_000
 """A sweep of more runs than this is taken for a typing error."""
 
@@ -77,9 +76,11 @@ def as_toml(sweep: Sweep) -> str:
     lines = [f"name = {_value(sweep.name)}", f"rounds = {sweep.rounds}"]
     lines.append(f"seeds = {len(sweep.seeds) if from_zero else _value(list(sweep.seeds))}")
     lines += [f"import = {_value(list(sweep.imports))}"] * bool(sweep.imports)
+    if sweep.search == "race":
+        lines += [f"search = {_value(sweep.search)}", f"race_error = {_value(sweep.race_error)}"]
     for part in sweep.parts:
         lines += ["", "[[runs]]", f"algorithms = {_value([part.algorithm])}", f"problems = {_value([part.problem])}"]
-        for key in ("grid", "settings", "preset", "schedule"):
+        for key in ("grid", "points", "settings", "preset", "schedule"):
             value = getattr(part, key)
             if value:
                 lines.append(f"{key} = {_value(value)}")
@@ -117,7 +118,12 @@ class _Reader:
                     raise self._wrong("algorithms", index, twice)
                 entry_of.append((index, part))
                 parts[part.algorithm, part.problem] = part
-        sweep = Sweep(name, rounds, self._seeds(record), tuple(parts.values()), imports)
+        search = {key: record[key] for key in ("search", "race_error") if key in record}
+        try:
+            sweep = Sweep(name, rounds, self._seeds(record), tuple(parts.values()), imports, **search)
+        except InputError as problem:
+            key, _, what = str(problem).partition(" ")
+            raise self._wrong(key, None, what) from None
         if sweep.runs > MOST_RUNS:
             raise self._wrong("seeds", None, f"times grids makes {sweep.runs} runs; at most {MOST_RUNS}, take fewer")
         for index, part in entry_of:
@@ -130,11 +136,10 @@ class _Reader:
         try:
             bundle = find_bundle(definition, part.preset)
             read_schedule(bundle.schedule if part.schedule is None else part.schedule)
-            for values in itertools.product(*part.grid.values()):
-                given = {**part.settings, **dict(zip(part.grid, values, strict=True))}
-                read_point(part.algorithm, definition, given, part.preset, rounds)
+            for swept in part.combinations():
+                read_point(part.algorithm, definition, {**part.settings, **swept}, part.preset, rounds)
         except InputError as problem:
-            keys = (*part.grid, *part.settings, "preset", "schedule")
+            keys = (*part.swept, *part.settings, "preset", "schedule")
             named = ["rounds"] * str(problem).startswith("rounds ") + [key for key in keys if key in str(problem)]
             raise self._wrong(named[0] if named else "algorithms", index, f"is wrong: {problem}") from None
 
@@ -190,6 +195,7 @@ class _Reader:
         if not isinstance(settings, dict):
             raise self._wrong("settings", index, f"must be a table, got {settings!r}")
         read = _Entry(index, algorithms, grid, settings)
+        points = self._points(entry, read)
         common = {key: entry.get(key, record.get(key)) for key in ("preset", "schedule")}
         return [
             Part(
@@ -198,10 +204,29 @@ class _Reader:
                 self._grid(read, algorithm, problem),
                 self._applicable(settings, read, algorithm, problem),
                 **{key: None if value is None else str(value) for key, value in common.items()},
+                points=points,
             )
             for problem in problems
             for algorithm in algorithms
         ]
+
+    def _points(self, entry: Mapping[str, Any], read: _Entry) -> list[dict[str, Any]]:
+        """The combinations of a [[runs]] that has no grid; each has the same settings, which every algorithm has."""
+        points = entry.get("points", [])
+        if not isinstance(points, list) or not all(isinstance(point, dict) and point for point in points):
+            raise self._wrong("points", read.number, f"must be a list of tables, got {points!r:.60}")
+        if points and "grid" in entry:
+            raise self._wrong("points", read.number, "must not be given together with grid; keep one")
+        if any(set(point) != set(points[0]) for point in points):
+            raise self._wrong("points", read.number, f"must all have the settings {', '.join(points[0])}")
+        if any(point in points[:place] for place, point in enumerate(points)):
+            raise self._wrong("points", read.number, "has a combination twice")
+        for name in points[0] if points else ():
+            lacks = [one for one in read.algorithms if name not in {s.name for s in find_algorithm(one).settings}]
+            if lacks or name in read.settings:
+                what = f"is not a setting of {lacks[0]}" if lacks else "is set in both points and settings; keep one"
+                raise self._wrong(name, read.number, what)
+        return points
 
     def _names(self, entry: Mapping[str, Any], key: str, index: int, every: list[str] | None) -> list[str]:
         names = entry.get(key)
@@ -274,6 +299,8 @@ def _value(value: Any) -> str:
     """A value in TOML; numbers and strings are written as in JSON."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, Sequence) and value and isinstance(value[0], Mapping):
+        return "[" + ", ".join(_value(each) for each in value) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 

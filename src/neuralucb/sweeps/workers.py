@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import NamedTuple
@@ -20,14 +21,16 @@ from neuralucb.runtime.compile_cache import keep_compiled
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.progress import Progress
 from neuralucb.runtime.records import brief
-from neuralucb.sweeps.batches import Batch, Outcome, compile_ahead, forget_programs, run_batch
+from neuralucb.sweeps.batches import Batch, Kept, Outcome, compile_ahead, forget_programs, run_batch
 from neuralucb.sweeps.store import Failure, Store, as_table
 
 __all__ = [
     "Event",
+    "Follow",
     "Listener",
     "end_with_parent",
     "ignore",
+    "nothing_follows",
     "run_here",
     "run_in_processes",
     "serve",
@@ -61,15 +64,32 @@ class Event(NamedTuple):
 
 Listener = Callable[[Event], None]
 
+Follow = Callable[[Batch], Sequence[Batch]]
+"""A batch that is stored -> batches that can be run now: the next stage of a race."""
+
 
 def ignore(event: Event) -> None:
     """A listener for when nobody watches."""
 
 
-def run_here(batches: Sequence[Batch], store: Store, tell: Listener, *, ahead: int = 0) -> None:
+def nothing_follows(batch: Batch) -> Sequence[Batch]:
+    """In a full grid, all batches are known at the beginning."""
+    return ()
+
+
+def run_here(
+    batches: Sequence[Batch], store: Store, tell: Listener, *, ahead: int = 0, follow: Follow = nothing_follows
+) -> None:
     """Run all batches in this process; while one runs, the programs of the next `ahead` shapes are compiled."""
-    shapes = list(dict.fromkeys(batch.shape for batch in batches))
-    queue = sorted(batches, key=lambda batch: shapes.index(batch.shape))  # in order, those of one shape together
+    shapes: list[str] = []
+    queue: list[Batch] = []
+
+    def add(more: Sequence[Batch]) -> None:
+        shapes.extend(shape for shape in dict.fromkeys(batch.shape for batch in more) if shape not in shapes)
+        queue.extend(more)
+        queue.sort(key=lambda batch: shapes.index(batch.shape))  # in order, those of one shape together
+
+    add(batches)
     compilers = ThreadPoolExecutor(max(1, ahead))
     try:
         while queue:
@@ -78,15 +98,25 @@ def run_here(batches: Sequence[Batch], store: Store, tell: Listener, *, ahead: i
                 compile_ahead([first[shape] for shape in shapes if shape in first][: 1 + ahead], compilers)
             batch = queue.pop(0)
             if store.missing([batch]):  # another process on the same folder may have stored it by now
-                tell(_attempt(batch, store, 0, tell))
+                kept: list[Kept] = []
+                tell(_attempt(batch, store, 0, tell, kept.append))
+                more = follow(batch)
+                for each in kept:  # of all runs, or, if it is known by now, of those that go on
+                    rows = {one.row for later in more for one in later.origins if one.batch == batch.name}
+                    store.write_kept(batch, each, sorted(rows) or None)
+                add(more)
+            else:
+                add(follow(batch))
     finally:
         forget_programs()
         compilers.shutdown(wait=False)
 
 
-def run_in_processes(batches: Sequence[Batch], store: Store, tell: Listener, *, workers: int) -> None:
+def run_in_processes(
+    batches: Sequence[Batch], store: Store, tell: Listener, *, workers: int, follow: Follow = nothing_follows
+) -> None:
     """Spread batches over processes with one thread each. A process that dies costs its batch, which is tried again."""
-    pool = _Pool(batches, store, tell)
+    pool = _Pool(batches, store, tell, follow)
     try:
         pool.start(min(workers, len(batches)))
         while pool.queue or pool.busy():
@@ -198,8 +228,8 @@ class _Worker:
 class _Pool:
     """Worker processes, and the batches that are still to be run."""
 
-    def __init__(self, batches: Sequence[Batch], store: Store, tell: Listener) -> None:
-        self.queue, self.store, self.tell = list(batches), store, tell
+    def __init__(self, batches: Sequence[Batch], store: Store, tell: Listener, follow: Follow) -> None:
+        self.queue, self.store, self.tell, self.follow = list(batches), store, tell, follow
         self.deaths: Counter[str] = Counter()
         self.workers: list[_Worker] = []
 
@@ -239,7 +269,8 @@ class _Pool:
         elif message == READY:
             worker.ready, worker.failed_starts = True, 0
         else:
-            worker.batch = None
+            done, worker.batch = worker.batch, None
+            self.queue += self.follow(done) if done else ()
 
     def _best_for(self, worker: _Worker) -> int:
         """Index of a batch with the shape that the worker has compiled; else of a shape that no worker has; else 0."""
@@ -264,7 +295,7 @@ class _Pool:
                 self.queue.append(lost)
             else:
                 reason = f"its process died {ATTEMPTS} times: {cause.reason}"
-                failure, total = self.store.note_failure(lost, reason, cause.traceback), _lane_rounds(lost)
+                failure, total = self.store.note_failure(lost, reason, cause.traceback), lost.lane_rounds
                 self.tell(Event(worker.index, lost, total, total, failure=failure))
 
     def _cannot_start(self, cause: Crash) -> str:
@@ -273,33 +304,36 @@ class _Pool:
         return f"worker processes cannot start: {reason}. {cure}" + f"\n\n{cause.traceback}" * bool(cause.traceback)
 
 
-def _attempt(batch: Batch, store: Store, index: int, tell: Listener) -> Event:
-    """Run a batch and store its rows or its failure. An OSError is raised: then nothing can be stored."""
-    total = _lane_rounds(batch)
+def _attempt(
+    batch: Batch, store: Store, index: int, tell: Listener, keep: Callable[[Kept], None] | None = None
+) -> Event:
+    """Run a batch and store its rows or its failure. An OSError is raised: then nothing can be stored.
+
+    The states of a stage's runs are stored too, or given to `keep`.
+    """
+    total = batch.lane_rounds
     tell(Event(index, batch, 0, total))
     try:
-        outcome = _run(batch, lambda done, total: tell(Event(index, batch, done, total)))
+        outcome = _run(batch, store.read_kept(batch), lambda done, total: tell(Event(index, batch, done, total)))
     except OSError:
         raise
     except Exception as problem:
         failure = store.note_failure(batch, name_and_message(problem), traceback.format_exc())
         return Event(index, batch, total, total, failure=failure)
+    if outcome.kept is not None:
+        (partial(store.write_kept, batch) if keep is None else keep)(outcome.kept)
     store.write(batch, as_table(batch, outcome))
     return Event(index, batch, total, total, regret=float(outcome.final_regret.mean()))
 
 
-def _run(batch: Batch, progress: Progress) -> Outcome:
+def _run(batch: Batch, kept: Kept | None, progress: Progress) -> Outcome:
     """Run a batch. In a worker process, a name that is not known may be registered by the script that was started."""
     try:
-        return run_batch(batch, progress)
+        return run_batch(batch, progress, kept)
     except InputError:
         if not run_script():
             raise
-    return run_batch(batch, progress)
-
-
-def _lane_rounds(batch: Batch) -> int:
-    return len(batch.runs) * batch.rounds
+    return run_batch(batch, progress, kept)
 
 
 def _exit_in_words(code: int) -> str:
