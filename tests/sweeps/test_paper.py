@@ -27,6 +27,21 @@ def test_the_papers_figures_can_be_planned(figure, scale):
             assert runs["neural-ucb0", "h2"] == 3 * 3 * 3 * 4 * 10
 
 
+def test_figure_2_has_the_papers_grid_of_section_7_2_for_all_networks_in_both_readings():
+    grids = {(part.algorithm, part.problem): part for part in paper_sweep("figure2", "paper", "race").parts}
+    lambdas = [1e-1, 1e-2, 1e-3, 1e-4]
+    neural = "neural-ucb", "neural-epsilon-greedy", "bootstrapped-nn", "neural-ucb0", "neural-epsilon-greedy0"
+    for name in neural:
+        assert grids[name, "magic"].grid["regularization"] == lambdas
+        assert (len(grids[name, "magic"].grid.get("step_size", ())) == 8) == (not name.endswith("0"))
+    assert grids["lin-ucb", "magic"].grid == {"exploration": [0.01, 0.1, 1, 10]}
+    assert {part.schedule for part in grids.values()} == {"100"}
+    released = paper_sweep("figure2", "paper", "race", "released")
+    assert {part.algorithm for part in released.parts} == set(neural[:3])
+    assert {part.preset for part in released.parts} == {"released"}
+    assert released.name == "figure2-paper-race-released"
+
+
 @pytest.mark.parametrize(("figure", "scale"), [("figure3", "smoke"), ("figure1", "huge")])
 def test_what_the_paper_does_not_have_is_refused(figure, scale):
     with pytest.raises(InputError, match=r"(figure|scale) must be one of .*, got '(figure3|huge)'"):

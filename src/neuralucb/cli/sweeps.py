@@ -62,6 +62,13 @@ class Search(StrEnum):
     race = "race"
 
 
+class Reading(StrEnum):
+    """How the paper is read."""
+
+    paper = "paper"
+    released = "released"
+
+
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results; default: named after the sweep.")]
 EngineName = Annotated[Engine, typer.Option("--engine", help="This machine, or a Ray cluster.")]
 DeviceName = Annotated[Device, typer.Option("--device", help="auto: a GPU if JAX sees one.")]
@@ -90,6 +97,9 @@ def reproduce(
     options: Machine,
     scale: Annotated[Scale, typer.Option(help="smoke: two minutes; small: an hour; paper: all of it.")] = Scale.small,
     search: SearchName = None,
+    reading: Annotated[
+        Reading, typer.Option(help="paper: to the letter; released: networks trained as in the released code.")
+    ] = Reading.paper,
     folder: Out = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -102,7 +112,7 @@ def reproduce(
     figures = list(FIGURES) if what is What.all else [what.value] if what.value in FIGURES else []
     planned = {}
     for figure in figures:
-        paper = paper_sweep(figure, scale.value, (search or Search.grid).value)
+        paper = paper_sweep(figure, scale.value, (search or Search.grid).value, reading.value)
         where = Path(paper.name) if folder is None else folder / figure if what is What.all else folder
         planned[where] = paper
     _run(planned, options, dry_run=dry_run)
