@@ -33,7 +33,7 @@ class Units:
     @staticmethod
     def of_rewards(rewards):
         median = lower_median(rewards)
-        reach = 2 * quantile_of_those_who_deviate(abs(rewards - median), 0.9)
+        reach = (2 + min(len(rewards) / 200, 1)) * quantile_of_those_who_deviate(abs(rewards - median), 0.9)
         bounded = np.clip(rewards, median - reach, median + reach)
         return bounded.mean(), bounded.std() or 1.0, median - reach, median + reach
 

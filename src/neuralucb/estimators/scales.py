@@ -21,8 +21,12 @@ UNIT = 0.3
 REACH, FARTHEST = 3.0, 10.0
 """Deviations up to which inputs are kept, and the most they can be; between them only their logarithm grows."""
 
-TAIL, CLIP = 0.9, 2.0
-"""Rewards count up to CLIP times the deviation from the median that a share TAIL of them does not exceed."""
+TAIL, CLIP, AT_FIRST = 0.9, 3.0, 2.0
+"""Rewards count up to CLIP times the deviation from the median that a share TAIL of them does not exceed; of the first
+only AT_FIRST times, and more and more until there are ENOUGH: among few rewards one that is extreme moves much."""
+
+ENOUGH = 200.0
+"""Rewards from which CLIP holds."""
 
 
 class Inputs(NamedTuple):
@@ -104,7 +108,8 @@ def learn_rewards(rewards: jax.Array, seen: jax.Array) -> Rewards:
     valid = jnp.arange(rewards.shape[0], dtype=jnp.int32) < seen
     ordered = jnp.sort(jnp.where(valid, rewards, jnp.inf))
     median = jnp.where(seen > 0, ordered[jnp.maximum(seen - 1, 0) // 2], 0)
-    reach = CLIP * _typical(jnp.where(valid, jnp.abs(rewards - median), 0)[:, None], TAIL)[0]
+    trust = AT_FIRST + (CLIP - AT_FIRST) * jnp.minimum(seen.astype(jnp.float32) / ENOUGH, 1)
+    reach = trust * _typical(jnp.where(valid, jnp.abs(rewards - median), 0)[:, None], TAIL)[0]
     away = jnp.where(valid, jnp.clip(rewards - median, -reach, reach), 0)  # small numbers: sums of large ones round
     count = jnp.maximum(seen, 1).astype(jnp.float32)
     mean = away.sum() / count
