@@ -68,6 +68,13 @@ def test_a_folder_keeps_the_race_and_the_same_call_goes_on(tuned, monkeypatch):
         tune("lin-ucb", labelled(*rows(200, seed=1)), grid=GRID, seeds=4, schedule="10", out=tuned.folder)
 
 
+def test_a_folder_does_not_go_on_with_a_problem_of_other_settings(tmp_path):
+    how = {"grid": GRID, "rounds": 20, "seeds": 4, "schedule": "10", "out": tmp_path / "out"}
+    tune("lin-ucb", "h1", dim=3, **how)
+    with pytest.raises(InputError, match="was begun with other data of h1.choosing, or with the same made otherwise"):
+        tune("lin-ucb", "h1", dim=4, **how)
+
+
 def test_worlds_are_split_where_there_are_no_rows():
     halves = tuning._split(PROBLEMS["h1"], {"dim": 3}, None, 50, 0)
     assert halves.choosing is halves.scoring

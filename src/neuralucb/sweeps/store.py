@@ -138,8 +138,9 @@ class Store:
         other = [problem for problem, found in digests.items() if known.get(problem) != list(found)]
         if other:
             raise InputError(
-                f"{self.folder} was begun with other data of {', '.join(other)} than those in {data_folder()}; "
-                "restore them there (NEURALUCB_DATA names the folder), or name another folder for the results."
+                f"{self.folder} was begun with other data of {', '.join(other)}, or with the same made otherwise; "
+                f"restore them (data sets are in {data_folder()}, which NEURALUCB_DATA names) and their settings, or "
+                "name another folder for the results."
             )
 
     def open_for(self, sweep: Sweep, lanes: int, digests: Mapping[str, Sequence[str]] = NO_DATA) -> None:

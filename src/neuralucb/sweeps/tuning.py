@@ -1,5 +1,7 @@
 """Tuning: a race between settings on one half of rows or worlds, and the score of its winner on the other."""
 
+import hashlib
+import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -198,7 +200,7 @@ def tune(
     when = str(schedule or find_bundle(definition, preset).schedule)
     read_schedule(when)
     fixed = {name: value for name, value in first.algorithm.items() if name not in points[0]}
-    with _named(f"{definition.name}.choosing", halves.choosing) as name, _folder(out) as folder:
+    with _named(f"{definition.name}.choosing", halves.choosing, first.problem) as name, _folder(out) as folder:
         part = Part(algorithm, name, settings=fixed, schedule=when, points=points)
         sweep = Sweep(
             f"tune-{algorithm}-{definition.name}", halves.rounds, tuple(range(count)), (part,), search="race",
@@ -279,9 +281,13 @@ def _split(
 
 
 @contextmanager
-def _named(name: str, problem: Problem) -> Iterator[str]:
-    """A problem under a name, for as long as it is raced on."""
-    made = problem._replace(name=name)
+def _named(name: str, problem: Problem, settings: Mapping[str, Any]) -> Iterator[str]:
+    """A problem under a name, for as long as it is raced on.
+
+    The half has no settings, so that its digest stands for those of the whole: a folder goes on with the same alone.
+    """
+    text = json.dumps([problem.digest, dict(settings)], sort_keys=True, default=str)
+    made = problem._replace(name=name, digest=hashlib.sha256(text.encode()).hexdigest()[:16])
     if name in PROBLEMS:
         raise InputError(f"problem {name!r} is registered already; rename yours: tuning needs that name.")
     PROBLEMS[name] = Definition(name, "half of a problem", (), lambda: made, made.shared, built=True)
