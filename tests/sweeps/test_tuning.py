@@ -131,3 +131,9 @@ def test_the_score_is_inside_what_choosing_promised_in_nineteen_of_twenty_trials
         problem = labelled(centres[y] + 1.5 * generator.normal(size=(600, 6)), y)
         kept.append(tune("lin-ucb", problem, grid=grid, seeds=6, schedule="20").kept)
     assert sum(kept) >= 19
+
+
+def test_a_score_outside_the_promise_says_on_which_side(tuned):
+    low, high = tuned.chosen.low, tuned.chosen.high
+    for mean, words in ((low - 1, "better than promised"), (low, "as promised"), (high + 1, "worse than promised")):
+        assert words in repr(tuned._replace(scored=tuned.scored._replace(mean=mean)))

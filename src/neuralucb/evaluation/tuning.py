@@ -62,6 +62,10 @@ class TunedOnLog(NamedTuple):
         """Whether the score is inside the interval that choosing promised."""
         return self.chosen.low <= self.scored.value <= self.chosen.high
 
+    @property
+    def _verdict(self) -> str:
+        return "as" if self.kept else "better than" if self.scored.value > self.chosen.high else "worse than"
+
     def write(self, path: Path | str) -> Path:
         """Write the settings as a preset, for `train`, `evaluate` and all else that takes one."""
         if Path(path).suffix != ".toml":
@@ -90,7 +94,7 @@ class TunedOnLog(NamedTuple):
                 f"(promised {self.chosen.low:.4g} to {self.chosen.high:.4g})",
                 f"  scored on later decisions: {self.scored.value:.4g} (95 % interval {self.scored.low:.4g} to "
                 f"{self.scored.high:.4g}); the log itself earned {self.logged.value:.4g}",
-                f"  optimism: {self.optimism:+.3g}, {'as' if self.kept else 'more than'} promised",
+                f"  optimism: {self.optimism:+.3g}; the score is {self._verdict} promised",
             ]
         )
 

@@ -82,6 +82,10 @@ class Tuned(NamedTuple):
         """Whether the score is inside the interval that choosing promised."""
         return self.chosen.low <= self.scored.mean <= self.chosen.high
 
+    @property
+    def _verdict(self) -> str:
+        return "as" if self.kept else "better than" if self.scored.mean < self.chosen.low else "worse than"
+
     def write(self, path: Path | str) -> Path:
         """Write the settings as a preset, which every command and function takes by its path.
 
@@ -126,7 +130,7 @@ class Tuned(NamedTuple):
             f"  chosen of {counted(self.tried, 'setting')}: {number(self.chosen.mean)} "
             f"(promised {number(self.chosen.low)} to {number(self.chosen.high)}), {self.cost:.0%} of the full grid",
             f"  scored on other {where}: {with_interval(*self.scored)}, {counted(len(self.result.seeds), 'seed')}",
-            f"  optimism: {self.optimism:+.3g}, {'as' if self.kept else 'more than'} promised",
+            f"  optimism: {self.optimism:+.3g}; the score is {self._verdict} promised",
         ]
         remark = few_seeds(len(self.result.seeds))
         return "\n".join(lines + [f"  {remark}"] * bool(remark))
