@@ -54,7 +54,7 @@ class TuneOptions:
     settings: Set = None
     preset: PresetName = None
     schedule: When = None
-    race_error: Annotated[float, typer.Option(help="Probability of dropping the best setting as worse.")] = 0.05
+    race_error: Annotated[float, typer.Option(help="Level of the tests that drop settings, in all.")] = 0.05
     data: DataFile = None
     label: Label = None
     rewards: Rewards = None

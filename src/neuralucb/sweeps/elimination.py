@@ -36,7 +36,7 @@ def verdicts(so_far: np.ndarray, projected: np.ndarray, diverged: np.ndarray, *,
         so_far: [settings, seeds] cumulative regret.
         projected: [settings, seeds] the same after all rounds, by `project`.
         diverged: [settings] whether a run of the setting has diverged.
-        error: Probability with which a setting that is as good as the leader is dropped in this stage.
+        error: Level of each test; the leader is the luckiest of all, so that of many equal settings more are dropped.
     """
     found = {int(row): Verdict("diverged", np.nan, np.nan, None) for row in np.flatnonzero(diverged)}
     sound = np.flatnonzero(~diverged)

@@ -90,7 +90,7 @@ class Sweep:
         imports: Modules that register algorithms, problems or networks of the parts; worker processes import them too.
         search: "grid" plays every setting to the end; "race" drops settings on the way that are clearly worse, or
             diverged.
-        race_error: In a race, the probability with which the best setting of a grid may be dropped as worse.
+        race_error: In a race, the level over all stages of the tests between a setting and the leader.
 
     Example:
         >>> Sweep("mine", 300, (0, 1, 2), (Part("uniform", "h1"),)).runs

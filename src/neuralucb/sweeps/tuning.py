@@ -167,7 +167,7 @@ def tune(
         seeds: How many choose, and as many others score.
         preset: A bundle of settings by name or file, for all settings that are not in the grid.
         schedule: When to learn; None for the preset's.
-        race_error: Probability with which the best setting may be dropped as worse.
+        race_error: Level of the tests that drop settings as worse, over the whole race.
         seed: Of the split of rows, and of draws from ranges.
         out: A folder for the race, which the same call resumes; None to keep nothing.
         device: "auto" (a GPU if JAX sees one), "cpu" or "gpu".
