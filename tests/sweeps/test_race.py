@@ -1,5 +1,7 @@
 """Races: what is played to its end is what the full grid plays, whatever happens on the way."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,13 @@ def test_a_race_plays_what_the_full_grid_plays_to_the_last_bit(raced, tmp_path):
     assert 0 < len(played) < len(all_runs)
     assert {key: all_runs[key] for key in played} == played
     assert read_best(raced)[0].setting == read_best(grid)[0].setting
+
+
+def test_a_race_with_one_batch_missing_has_workers_for_those_that_follow(raced, tmp_path):
+    folder = shutil.copytree(raced.folder, tmp_path / "out", ignore=shutil.ignore_patterns("runs"))
+    next((folder / "stages").glob("*.parquet")).unlink()
+    (folder / "runs").mkdir()
+    assert prepare(sweep(), folder, device="cpu", workers=3).workers == 3
 
 
 def test_the_store_says_what_was_dropped_when_and_why(raced):

@@ -139,8 +139,8 @@ def prepare(
         missing = store.missing(batches)
     store.require_no_other_files(batches)
     store.require_data(digests_of(batches))
-    count = 1 if gpu else min(at_most, max(1, len(missing)))
     to_estimate = make_batches(sweep, lanes=lanes, stand_ins=stand_ins) if races and missing else missing
+    count = 1 if gpu else min(at_most, max(1, len(to_estimate)))  # more batches follow in a race than are missing now
     cost = estimate(to_estimate, workers=count, gpu=gpu, stand_ins=stand_ins)
     if engine == "local" and not gpu:  # on a GPU fewer lanes run at a time; the nodes of a cluster are not this machine
         require_memory(

@@ -118,7 +118,7 @@ def run_in_processes(
     """Spread batches over processes with one thread each. A process that dies costs its batch, which is tried again."""
     pool = _Pool(batches, store, tell, follow)
     try:
-        pool.start(min(workers, len(batches)))
+        pool.start(min(workers, len(batches)) if follow is nothing_follows else workers)
         while pool.queue or pool.busy():
             pool.assign()
             for worker in pool.wait():
