@@ -64,6 +64,9 @@ def test_a_log_is_tuned_on_and_train_takes_the_preset(command, tmp_path):
     code, _, err = command("tune", "lin-ucb", "h1", "--log", "log.parquet")
     assert code == 2
     assert "--log must not be given together with a problem, got h1" in err
+    code, _, err = command("tune", "lin-ucb", "--log", "log.parquet", "--schedule", "50")
+    assert code == 2
+    assert "--log must not be given together with --schedule, got 50" in err
 
 
 def test_grids_are_read_from_text():

@@ -49,5 +49,5 @@ def test_what_cannot_be_chosen_from_is_refused_with_its_name_and_value(grid, sam
 
 
 def test_an_algorithm_without_a_grid_needs_one():
-    with pytest.raises(InputError, match="grid must be given for uniform"):
+    with pytest.raises(InputError, match="grid must be given for uniform, .* settings: none"):
         candidates("uniform", None)

@@ -138,7 +138,10 @@ def _tune_on_log(algorithm: str, path: Path, options: TuneOptions) -> None:
     from neuralucb.runtime.compile_cache import keep_compiled
     from neuralucb.runtime.files import write_text
 
-    given = {"a problem": options.problem, "--data": options.data, "--rounds": options.rounds}
+    given = {
+        "a problem": options.problem, "--data": options.data, "--label": options.label, "--rewards": options.rewards,
+        "--repeat": options.repeat or None, "--rounds": options.rounds, "--schedule": options.schedule,
+    }  # fmt: skip
     for name, value in given.items():
         if value is not None:
             raise InputError(f"--log must not be given together with {name}, got {value}; a log is the problem.")

@@ -120,4 +120,4 @@ def _one(setting: Setting, values: Any, generator: np.random.Generator) -> Any:
 
 
 def _words(known: Mapping[str, Setting]) -> str:
-    return ", ".join(known)
+    return ", ".join(known) or "none"
