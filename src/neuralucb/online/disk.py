@@ -6,14 +6,24 @@ neither `fcntl` nor durable folders, and locks with `msvcrt`.
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from neuralucb.runtime.errors import StorageError
 
-__all__ = ["FolderLock", "Step", "make_folder", "open_for_append", "sync_data", "sync_folder", "write_all"]
+__all__ = [
+    "FolderLock",
+    "Step",
+    "make_folder",
+    "open_for_append",
+    "storage_errors",
+    "sync_data",
+    "sync_folder",
+    "write_all",
+]
 
 Step = Callable[[str], None]
 """Called with the name of every step of writing, before it; what it raises stops the writing there. For tests."""
@@ -77,15 +87,24 @@ class FolderLock:
             self._file.unlink(missing_ok=True)
 
 
+@contextmanager
+def storage_errors(folder: Path) -> Iterator[None]:
+    """Turns errors of the disk into a StorageError that names the folder."""
+    try:
+        yield
+    except OSError as problem:
+        raise StorageError(f"{folder} could not be read or written: {problem.strerror or problem}.") from problem
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder durably: the names of new folders are synced in their parents."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for each in missing:
+            sync_folder(each.parent)
     except OSError as problem:
         raise StorageError(f"{folder} cannot be a folder: {problem.strerror or problem}.") from None
-    for each in missing:
-        sync_folder(each.parent)
 
 
 def open_for_append(path: Path) -> int:

@@ -58,7 +58,8 @@ class Health(NamedTuple):
     compiled: int
     """programs compiled so far"""
     failure: str | None
-    """what is wrong, if anything: a lesson or snapshot that failed, with no good one since, or refused observations"""
+    """what is wrong, if anything: a journal that accepts no more writes, a lesson or snapshot that failed, with no good
+    one since, or refused observations"""
 
     def __str__(self) -> str:
         return "\n".join(f"{name:>18}  {_shown(value)}" for name, value in self._asdict().items())
@@ -70,7 +71,7 @@ def examine(state: State, keeper: Keeper | None, problem: str | None, due: int |
     problem  why a lesson or a snapshot could not be made
     due      at which observation the next lesson is due
     """
-    counts = state.counts
+    counts, dead = state.counts, None if keeper is None else keeper.failure()
     decisions = counts["decisions"]
     designs = [leaf for leaf in jax.tree.leaves(state.belief, is_leaf=_is_full) if _is_full(leaf)]
     return Health(
@@ -95,7 +96,7 @@ def examine(state: State, keeper: Keeper | None, problem: str | None, due: int |
         torn_bytes=0 if keeper is None else keeper.torn_bytes,
         replayed=0 if keeper is None else keeper.replayed,
         compiled=state.programs.compilations,
-        failure="; ".join(filter(None, (problem, state.lessons.failure(counts["refused"])))) or None,
+        failure="; ".join(filter(None, (dead, problem, state.lessons.failure(counts["refused"])))) or None,
     )
 
 

@@ -12,6 +12,7 @@ from neuralucb import __version__
 from neuralucb.algorithms import rebuild
 from neuralucb.online import snapshots
 from neuralucb.online.codec import pack, unpack
+from neuralucb.online.disk import storage_errors
 from neuralucb.online.journal import Journal, Sync, holds_records, read_segment, segments
 from neuralucb.online.lesson_record import refusal_words, warn
 from neuralucb.online.snapshots import Snapshot
@@ -80,8 +81,8 @@ class Keeper:
         """the snapshot that a rollback went to, until there is a newer one"""
         self._journal = Journal(folder, sync, lambda name: step(name))
         try:
-            snapshots.remove_partial_files(folder)
             with readable(folder):
+                snapshots.remove_partial_files(folder)
                 number, settings = self._recover() if snapshots.numbers(folder) else self._begin()
                 self._journal.begin(max(segments(folder), default=0) + 1, number)
                 if settings != identity.settings:
@@ -107,20 +108,23 @@ class Keeper:
 
         The lock is held while the state is copied, not while it is written.
         """
-        with lock:
-            self._journal.begin(max(segments(self.folder), default=0) + 1, self._journal.number)
-            taken = _snapshot_of(self._state, self.identity, self._journal.segment, self._journal.number)
-            self._snapshot_at, self._rolled_back_to = self._journal.number, None
-        number = snapshots.write(self.folder, taken, step=lambda name: step(name))
-        oldest = snapshots.read_segment_number(self.folder, snapshots.numbers(self.folder)[0])
-        for segment, path in segments(self.folder).items():
-            if segment < oldest:
-                path.unlink(missing_ok=True)
-        return number
+        with storage_errors(self.folder):
+            with lock:
+                self._journal.begin(max(segments(self.folder), default=0) + 1, self._journal.number)
+                taken = _snapshot_of(self._state, self.identity, self._journal.segment, self._journal.number)
+                self._snapshot_at, self._rolled_back_to = self._journal.number, None
+            number = snapshots.write(self.folder, taken, step=lambda name: step(name))
+            oldest = snapshots.read_segment_number(self.folder, snapshots.numbers(self.folder)[0])
+            for segment, path in segments(self.folder).items():
+                if segment < oldest:
+                    path.unlink(missing_ok=True)
+            return number
 
     def rollback(self, steps: int) -> int:
         """Restore the belief and observations of an older snapshot; pending decisions stay pending."""
-        older = [number for number in snapshots.numbers(self.folder) if number < (self._rolled_back_to or math.inf)]
+        self._journal.check()
+        with storage_errors(self.folder):
+            older = [each for each in snapshots.numbers(self.folder) if each < (self._rolled_back_to or math.inf)]
         if steps > len(older):
             raise InputError(f"steps must be at most {len(older)}, the number of older snapshots, got {steps}.")
         number, snapshot = snapshots.read(self.folder, older[-steps])
@@ -136,6 +140,10 @@ class Keeper:
     def close(self) -> None:
         """Sync the journal and release the folder."""
         self._journal.close()
+
+    def failure(self) -> str | None:
+        """Why nothing more can be written, if so."""
+        return self._journal.failure()
 
     @property
     def bytes(self) -> int:
@@ -218,11 +226,12 @@ def commit(keeper: Keeper | None, state: State, event: Event) -> None:
 
 def save(folder: Path, state: State, identity: Identity, lock: AbstractContextManager[Any]) -> Path:
     """Write a bandit to a folder, without a journal. The lock is held while the state is copied."""
-    if segments(folder) or (folder / "lock").exists():
-        raise InputError(f"path must not be the folder of a journal, got {folder}; snapshot() writes there.")
-    with lock:
-        taken = _snapshot_of(state, identity, 0, 0)
-    snapshots.write(folder, taken, retain=1, step=lambda name: step(name))
+    with storage_errors(folder):
+        if segments(folder) or (folder / "lock").exists():
+            raise InputError(f"path must not be the folder of a journal, got {folder}; snapshot() writes there.")
+        with lock:
+            taken = _snapshot_of(state, identity, 0, 0)
+        snapshots.write(folder, taken, retain=1, step=lambda name: step(name))
     return folder
 
 
@@ -235,9 +244,10 @@ def restore_saved(state: State, identity: Identity, saved: Saved, folder: Path) 
 
 @contextmanager
 def readable(folder: Path) -> Iterator[None]:
-    """Turns the errors of malformed fields into a StorageError that names the folder."""
+    """Turns errors of the disk and of malformed fields into a StorageError that names the folder."""
     try:
-        yield
+        with storage_errors(folder):
+            yield
     except MALFORMED as problem:
         raise StorageError(
             f"{folder} has contents that this version cannot read: {problem!r}; restore the files from a backup."
