@@ -1,7 +1,6 @@
 """`OnlineBandit`: a policy in front of real traffic. The only class in the library that owns changing state."""
 
 import secrets
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
@@ -32,6 +31,7 @@ from neuralucb.online.keeper import Identity, Keeper, Saved, commit, readable, r
 from neuralucb.online.ledger import Decision, Explanation
 from neuralucb.online.lesson_record import warn
 from neuralucb.online.lessons import Background, Lesson, log_failure, train
+from neuralucb.online.process_lock import ProcessLock
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError, StorageError
@@ -112,9 +112,9 @@ class OnlineBandit:
         """everything it knows, to look at; only the methods of the bandit change it"""
         self._schedule = read_schedule(schedule)
         self._bounds = RewardBounds.read(self.settings)
-        self._lock = threading.RLock()
+        self._lock = ProcessLock()
         """held while the state is read or changed"""
-        self._learning = threading.RLock()
+        self._learning = ProcessLock()
         """held during a lesson or a snapshot, of which there is one at a time"""
         self._problem: str | None = None
         """why the last lesson or snapshot that was due could not be made, if so"""
@@ -341,7 +341,9 @@ class OnlineBandit:
             return self._require_keeper().rollback(steps)
 
     def close(self) -> None:
-        """Wait for the lesson under way, sync the journal, and release its folder."""
+        """Wait for the lesson under way, sync the journal, and release its folder. In a fork it does nothing."""
+        if self._lock.is_inherited:
+            return
         if self._background is not None:
             self._background.close()
         with self._learning, self._lock:
@@ -379,6 +381,7 @@ class OnlineBandit:
         Returns:
             How many programs have been compiled so far.
         """
+        self._lock.check()
         known = self.state.arms
         count = check_integer("arms", arms or known.capacity or max(1, len(known.slots)), 1)
         decisions = check_integer("decisions", decisions, 1)

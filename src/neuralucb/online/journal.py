@@ -55,7 +55,7 @@ class Journal:
     def __init__(self, folder: Path, sync: Sync, step: Step) -> None:
         self.folder: Path = folder
         self._sync, self._step = sync, step
-        self._lock, self._owner = FolderLock(folder), os.getpid()
+        self._lock = FolderLock(folder)
         self._handle: int | None = None
         self._file_lock = threading.Lock()
         """held while the file is synced, or replaced by the next segment's"""
@@ -114,10 +114,6 @@ class Journal:
 
     def check(self) -> None:
         """Raise StorageError if no more writes are accepted."""
-        if os.getpid() != self._owner:
-            raise StorageError(
-                f"{self.folder} is written by process {self._owner}, of which this is a fork; give it another folder."
-            )
         if self._failure is not None:
             raise StorageError(f"{self._words()}. What was acknowledged before is safe; {CURE}.")
         if self._closed:
