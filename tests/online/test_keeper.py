@@ -291,3 +291,50 @@ def test_unknown_events_and_files_in_the_way_are_storage_errors(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(StorageError, match="cannot be a folder"):
         OnlineBandit(linear(), journal=tmp_path / "file")
+
+
+@pytest.mark.parametrize("damage", ["arrays flipped", "state missing", "manifest cut"])
+def test_a_damaged_newest_snapshot_falls_back_to_the_one_before_and_loses_nothing(damage, tmp_path, caplog):
+    folder, settings = tmp_path / "journal", {"schedule": "4", "snapshot_every": 10**6}
+    with OnlineBandit(linear(), journal=folder, **settings) as one:
+        for seed in range(3):
+            play(one, 5, seed)
+            one.snapshot()
+        play(one, 3, seed=9)
+        one.select(contexts(1))
+        before = fingerprint(one)
+    part, how = damage.split()
+    (path,) = folder.glob(f"snapshot-00000004.{part}.*")
+    whole = path.read_bytes()
+    path.unlink()
+    if how != "missing":
+        path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]) if how == "flipped" else whole[:-9])
+    for again in (lambda: OnlineBandit(linear(), journal=folder, **settings), lambda: OnlineBandit.load(folder)):
+        caplog.clear()
+        with again() as one:
+            assert fingerprint(one) == before
+            assert f"snapshot-00000004.{part}" in one.health().failure
+            assert "Continued from snapshot 3 and the journal" in one.health().failure
+            assert caplog.text.count("Continued from snapshot 3") == 1
+    with OnlineBandit(linear(), journal=folder, **settings) as one:
+        for _ in range(5):  # until the damaged one is the oldest, and then gone
+            one.snapshot()
+            assert one.health().failure is None
+    with OnlineBandit(linear(), journal=folder, **settings) as one:
+        assert fingerprint(one) == before
+
+
+def test_a_folder_of_which_every_snapshot_is_damaged_or_the_newest_is_newer_is_refused(tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(linear(), journal=folder) as one:
+        play(one, 5)
+        one.snapshot()
+    first, second = sorted(folder.glob("snapshot-*.manifest.json"))
+    text = second.read_text()
+    second.write_text(text.replace('"format": 1', '"format": 9'))
+    with pytest.raises(StorageError, match="format 9.*update"):
+        OnlineBandit.load(folder)
+    second.write_text("{}")
+    first.write_text("{}")
+    with pytest.raises(StorageError, match="snapshot-00000002.manifest.json is damaged"):
+        OnlineBandit.load(folder)

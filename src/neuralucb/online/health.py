@@ -58,8 +58,8 @@ class Health(NamedTuple):
     compiled: int
     """programs compiled so far"""
     failure: str | None
-    """what is wrong, if anything: a journal that accepts no more writes, a lesson or snapshot that failed, with no good
-    one since, or refused observations"""
+    """what is wrong, if anything: a journal that accepts no more writes, a newest snapshot that is damaged, a lesson or
+    snapshot that failed, with no good one since, or refused observations"""
 
     def __str__(self) -> str:
         return "\n".join(f"{name:>18}  {_shown(value)}" for name, value in self._asdict().items())

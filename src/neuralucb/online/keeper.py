@@ -53,7 +53,7 @@ class Saved(NamedTuple):
     @classmethod
     def read(cls, folder: Path, policy: Policy | None, example: Any) -> "Saved":
         """From a folder; a policy that `build` did not make must be given."""
-        _, snapshot = snapshots.read(folder)
+        snapshot, _ = snapshots.read_newest_intact(folder)
         settings, origin, leaves = (snapshot.fields[name] for name in ("settings", "origin", "leaves"))
         if policy is None:
             if origin is None:
@@ -79,6 +79,8 @@ class Keeper:
         """the number of the first record after the last snapshot"""
         self._rolled_back_to: int | None = None
         """the snapshot that a rollback went to, until there is a newer one"""
+        self._damage: str | None = None
+        """what is wrong with the newest snapshot, if it is damaged"""
         self._journal = Journal(folder, sync, lambda name: step(name))
         try:
             with readable(folder):
@@ -114,7 +116,8 @@ class Keeper:
                 taken = _snapshot_of(self._state, self.identity, self._journal.segment, self._journal.number)
                 self._snapshot_at, self._rolled_back_to = self._journal.number, None
             number = snapshots.write(self.folder, taken, step=lambda name: step(name))
-            oldest = snapshots.read_segment_number(self.folder, snapshots.numbers(self.folder)[0])
+            self._damage = None  # it is the newest no more
+            oldest = snapshots.oldest_segment(self.folder)
             for segment, path in segments(self.folder).items():
                 if segment < oldest:
                     path.unlink(missing_ok=True)
@@ -142,8 +145,9 @@ class Keeper:
         self._journal.close()
 
     def failure(self) -> str | None:
-        """Why nothing more can be written, if so."""
-        return self._journal.failure()
+        """Why nothing more can be written, or that the newest snapshot is damaged, if so."""
+        damage = None if self._damage is None else f"{self._damage}; the next snapshot takes its place"
+        return "; ".join(filter(None, (self._journal.failure(), damage))) or None
 
     @property
     def bytes(self) -> int:
@@ -160,11 +164,13 @@ class Keeper:
         return 0, self.identity.settings
 
     def _recover(self) -> tuple[int, dict[str, Any]]:
-        """Restore the newest snapshot, and replay the journal since.
+        """Restore the newest snapshot that is not damaged, and replay the journal since.
 
         Returns the number of the next record, and the settings that the folder was last used with.
         """
-        _, snapshot = snapshots.read(self.folder)
+        snapshot, self._damage = snapshots.read_newest_intact(self.folder)
+        if self._damage is not None:
+            warn(f"{self._damage}.")
         self.identity = _restore(self._state, self.identity, snapshot, self.folder)
         number = self._snapshot_at = int(snapshot.fields["record"])
         first = int(snapshot.fields["segment"])

@@ -6,6 +6,7 @@ A folder holds the last five. A snapshot exists once its manifest does; files wi
 import hashlib
 import json
 import re
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,16 @@ from neuralucb.online.disk import Step, make_folder, sync_folder
 from neuralucb.runtime.errors import StorageError
 from neuralucb.runtime.files import write_whole
 
-__all__ = ["RETAINED", "Snapshot", "numbers", "read", "read_segment_number", "remove_partial_files", "write"]
+__all__ = [
+    "RETAINED",
+    "Snapshot",
+    "numbers",
+    "oldest_segment",
+    "read",
+    "read_newest_intact",
+    "remove_partial_files",
+    "write",
+]
 
 FORMAT = 1
 RETAINED = 5
@@ -31,6 +41,10 @@ class Snapshot(NamedTuple):
     arrays: dict[str, np.ndarray]
     segment: int = 0
     """the journal segment that follows it; in the manifest too, as `note`, where it can be read without the rest"""
+
+
+class _DamagedError(StorageError):
+    """A snapshot cannot be read; one before it may be."""
 
 
 def write(folder: Path, snapshot: Snapshot, *, retain: int = RETAINED, step: Step) -> int:
@@ -67,10 +81,7 @@ def write(folder: Path, snapshot: Snapshot, *, retain: int = RETAINED, step: Ste
 
 def read(folder: Path, number: int | None = None) -> tuple[int, Snapshot]:
     """A snapshot and its number, by default the newest; every byte of it is checked."""
-    existing = numbers(folder)
-    if not existing:
-        raise StorageError(f"{folder} has no snapshot; is it the folder of a bandit?")
-    number = existing[-1] if number is None else number
+    number = _existing(folder)[-1] if number is None else number
     manifest = _read_manifest(folder / _part(number, "manifest.json"))
     data = {name.split(".", 1)[1]: _read_part(folder / name, part) for name, part in manifest["parts"].items()}
     from safetensors import SafetensorError
@@ -79,7 +90,23 @@ def read(folder: Path, number: int | None = None) -> tuple[int, Snapshot]:
     try:
         return number, Snapshot(json.loads(data["state.json"]), load(data["arrays.safetensors"]), manifest["note"])
     except (KeyError, ValueError, TypeError, RecursionError, SafetensorError) as problem:
-        raise StorageError(f"{folder} has a snapshot {number} that cannot be read: {problem}.") from problem
+        raise _DamagedError(f"{folder} has a snapshot {number} that cannot be read: {problem}.") from problem
+
+
+def read_newest_intact(folder: Path) -> tuple[Snapshot, str | None]:
+    """The newest snapshot that is not damaged, and what is wrong with the newest of all, if it is.
+
+    Raises StorageError if all are damaged, or the newest has a newer format: an older one would then be no cure.
+    """
+    found: list[StorageError] = []
+    for number in reversed(_existing(folder)):
+        try:
+            _, snapshot = read(folder, number)
+        except _DamagedError as problem:
+            found.append(problem)
+        else:
+            return snapshot, f"{found[0]} Continued from snapshot {number} and the journal" if found else None
+    raise found[0]
 
 
 def numbers(folder: Path) -> list[int]:
@@ -88,15 +115,26 @@ def numbers(folder: Path) -> list[int]:
     return sorted(int(match[1]) for match in matches if match)
 
 
-def read_segment_number(folder: Path, number: int) -> int:
-    """The journal segment that follows a snapshot."""
-    return int(_read_manifest(folder / _part(number, "manifest.json"))["note"])
+def oldest_segment(folder: Path) -> int:
+    """The oldest journal segment that a snapshot needs: the one that follows the oldest with a readable manifest."""
+    for number in _existing(folder):
+        with suppress(_DamagedError):
+            return int(_read_manifest(folder / _part(number, "manifest.json"))["note"])
+    return 0
 
 
 def remove_partial_files(folder: Path) -> None:
     """Delete files that crashes left incomplete. Nobody else may be writing to the folder."""
     for partial_file in folder.glob(".snapshot-*.part"):
         partial_file.unlink(missing_ok=True)
+
+
+def _existing(folder: Path) -> list[int]:
+    """The numbers of a folder that must have snapshots."""
+    existing = numbers(folder)
+    if not existing:
+        raise StorageError(f"{folder} has no snapshot; is it the folder of a bandit?")
+    return existing
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
@@ -116,9 +154,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
                 raise ValueError("it names invalid parts")
         return manifest
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-        raise StorageError(
-            f"{path} is damaged: {problem}; restore it from a backup, or delete it to go back to an older snapshot."
-        ) from problem
+        raise _DamagedError(f"{path} is damaged: {problem}; restore it from a backup.") from problem
 
 
 def _read_part(path: Path, part: dict[str, Any]) -> bytes:
@@ -127,9 +163,9 @@ def _read_part(path: Path, part: dict[str, Any]) -> bytes:
         size = path.stat().st_size
         data = path.read_bytes() if size == part["bytes"] else b""
     except OSError as problem:
-        raise StorageError(f"{path} cannot be read: {problem.strerror}; restore it from a backup.") from problem
+        raise _DamagedError(f"{path} cannot be read: {problem.strerror}; restore it from a backup.") from problem
     if size != part["bytes"] or _digest(data) != part["sha256"]:
-        raise StorageError(
+        raise _DamagedError(
             f"{path} is damaged: its {size} bytes do not match the SHA-256 of the {part['bytes']} bytes that were "
             "written; restore it from a backup."
         )
