@@ -277,6 +277,25 @@ def test_a_damaged_journal_is_refused(tmp_path):
         OnlineBandit(linear(), journal=folder)
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [
+        b'[{"kind":"decide","first":0,"version":0,"time":0,"arms":null},{"rows":["|O",[1,20]],"c0":["<f4",[1,3]]}]',
+        b'[{"kind":"learn","promoted":true,"loss":0},{}]',
+        b'[{"kind":"fit"},{"c0":["<f4",[1,7]],"rewards":["<f8",[1]]}]',
+    ],
+)
+def test_a_forged_record_is_a_storage_error_that_names_the_file(forged, tmp_path):
+    folder = tmp_path / "journal"
+    OnlineBandit(linear(), journal=folder).close()
+    book = journal.Journal(folder, "none", lambda name: None)
+    book.begin(2, 0)
+    book.append(len(forged).to_bytes(4, "little") + forged + bytes(1000))
+    book.close()
+    with pytest.raises(StorageError, match=r"journal-00000002.log .*restore it from a backup"):
+        OnlineBandit(linear(), journal=folder)
+
+
 def test_unknown_events_and_files_in_the_way_are_storage_errors(tmp_path):
     folder = tmp_path / "journal"
     OnlineBandit(linear(), journal=folder).close()

@@ -178,7 +178,7 @@ class Keeper:
             return self._begin()  # `save` wrote it: it has no journal yet
         for path, is_last in self._segments_from(first, number):
             for payload in read_segment(path, number, last=is_last, torn=self._count_torn):
-                self._replay(*unpack(payload))
+                self._replay(path, *unpack(payload, path))
                 number += 1
         self._state.absorb_buffer()
         self._state.abandon()
@@ -197,7 +197,7 @@ class Keeper:
             list(read_segment(paths.pop(), None, last=True, torn=self._count_torn))  # deletes it if it has no header
         return [(path, path == paths[-1]) for path in paths]
 
-    def _replay(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _replay(self, path: Path, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         kind = fields.pop("kind")
         if not self._state.knows(kind):
             raise StorageError(
@@ -206,8 +206,13 @@ class Keeper:
         if kind == "rollback":
             self._rolled_back_to, snapshot = snapshots.read(self.folder, fields["snapshot"])
             fields, arrays = snapshot.fields["state"], snapshot.arrays
-        self._state.apply(Event(kind, fields, arrays))
-        self._state.absorb_buffer(above=REPLAY_ROWS)
+        try:
+            self._state.apply(Event(kind, fields, arrays))
+            self._state.absorb_buffer(above=REPLAY_ROWS)
+        except (ValueError, AssertionError) as problem:
+            raise StorageError(
+                f"{path} has an event {kind!r} that does not fit the bandit: {problem}; restore it from a backup."
+            ) from problem
         self.replayed += 1
 
     def _count_torn(self, size: int) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neuralucb.online.codec import check_type
 from neuralucb.online.disk import Step, make_folder, sync_folder
 from neuralucb.runtime.errors import StorageError
 from neuralucb.runtime.files import write_whole
@@ -88,7 +89,10 @@ def read(folder: Path, number: int | None = None) -> tuple[int, Snapshot]:
     from safetensors.numpy import load
 
     try:
-        return number, Snapshot(json.loads(data["state.json"]), load(data["arrays.safetensors"]), manifest["note"])
+        fields, arrays = json.loads(data["state.json"]), load(data["arrays.safetensors"])
+        for name, array in arrays.items():
+            check_type(name, array.dtype.str)
+        return number, Snapshot(fields, arrays, manifest["note"])
     except (KeyError, ValueError, TypeError, RecursionError, SafetensorError) as problem:
         raise _DamagedError(f"{folder} has a snapshot {number} that cannot be read: {problem}.") from problem
 
