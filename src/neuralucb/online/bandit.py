@@ -1,6 +1,5 @@
 """`OnlineBandit`: a policy in front of real traffic. The only class in the library that owns changing state."""
 
-import secrets
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
@@ -13,6 +12,7 @@ from neuralucb.online.arms import ArmId, arm_id
 from neuralucb.online.choices import choose, decision_event, warm_up
 from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import shape_of_policy
+from neuralucb.online.decision_ids import DecisionIds
 from neuralucb.online.health import Health, examine
 from neuralucb.online.inputs import (
     Request,
@@ -99,8 +99,7 @@ class OnlineBandit:
             reward_range=reward_range, outside=outside, count_pending=count_pending, floor=floor,
             snapshot_every=snapshot_every, sync=sync,
         )  # fmt: skip
-        self.name: str = secrets.token_hex(8)
-        """with which the ids of its decisions begin"""
+        self.ids: DecisionIds = DecisionIds.new()
         self.policy = policy
         self.state: State = State(
             Programs(policy, self.settings["seed"], self.settings["floor"]),
@@ -121,7 +120,7 @@ class OnlineBandit:
         self._keeper: Keeper | None = None
         if journal is not None:
             self._keeper = Keeper(Path(journal), sync, self.state, self._identity)
-            self.name = self._keeper.identity.name
+            self.ids = self._keeper.identity.ids
         self._background = Background(self._do_what_is_due) if learning == "background" else None
         if self._keeper is not None:
             self._after_observing()
@@ -190,7 +189,7 @@ class OnlineBandit:
         if len(values) == 0:
             return
         with self._lock:
-            numbers = self.state.ledger.numbers(ids, self.name)
+            numbers = self.state.ledger.numbers(ids, self.ids)
             arrays = {"numbers": np.asarray(numbers, np.int64), "rewards": values}
             self._commit(Event("reward", {"clipped": clipped} if clipped else {}, arrays))
         self._after_observing()
@@ -315,8 +314,8 @@ class OnlineBandit:
             saved = Saved.read(folder, policy, example)
             bandit = cls(saved.policy, **saved.settings, journal=saved.journal, example=saved.example)
             if saved.journal is None:
-                identity = Identity(bandit.name, bandit.settings, bandit.policy)
-                bandit.name = restore_saved(bandit.state, identity, saved, folder).name
+                identity = Identity(bandit.ids, bandit.settings, bandit.policy)
+                bandit.ids = restore_saved(bandit.state, identity, saved, folder).ids
         return bandit
 
     def snapshot(self) -> int:
@@ -359,12 +358,17 @@ class OnlineBandit:
     def explain(self, decision_id: str) -> Explanation:
         """Why a decision was made, arm by arm; print it. Pending decisions, and the last 1000 resolved ones."""
         with self._lock:
-            return self.state.ledger.explain(decision_id, self.name)
+            return self.state.ledger.explain(decision_id, self.ids)
 
     def health(self) -> Health:
         """Counters, memory, and whether the belief is sound; print it."""
         with self._lock:
             return examine(self.state, self._keeper, self._problem, self._next_lesson())
+
+    @property
+    def name(self) -> str:
+        """With which the ids of its decisions begin."""
+        return self.ids.name
 
     @property
     def names(self) -> dict[str, list[str]] | None:
@@ -389,7 +393,7 @@ class OnlineBandit:
 
     @property
     def _identity(self) -> Identity:
-        return Identity(self.name, self.settings, self.policy)
+        return Identity(self.ids, self.settings, self.policy)
 
     def _decide(self, request: Request) -> list[Decision]:
         """Choose, then write the choices to the journal and the ledger; only then are they decisions."""
@@ -407,7 +411,7 @@ class OnlineBandit:
             with self._lock:
                 self._commit(event)
                 batch = self.state.ledger.pending[basis.first]
-        return batch.decisions(self.name)
+        return batch.decisions(self.ids)
 
     def _commit(self, event: Event) -> None:
         commit(self._keeper, self.state, event)

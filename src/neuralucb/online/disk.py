@@ -23,6 +23,7 @@ __all__ = [
     "sync_data",
     "sync_folder",
     "write_all",
+    "write_private",
 ]
 
 Step = Callable[[str], None]
@@ -40,6 +41,8 @@ fcntl: Any = _import_if_present("fcntl")
 msvcrt: Any = _import_if_present("msvcrt")
 UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.ENOTTY)
 """What a file system answers that has no `F_FULLFSYNC`; any other error is a failed sync."""
+FILE_MODE, FOLDER_MODE = 0o600, 0o700
+"""Contexts and rewards may be personal: nobody but the owner reads them."""
 BINARY = getattr(os, "O_BINARY", 0)
 """Windows translates the ends of lines in files that are opened without it."""
 
@@ -57,7 +60,7 @@ class FolderLock:
         exclusive = os.O_EXCL if fcntl is None and msvcrt is None else 0
         in_use = f"{folder} is in use by another process or bandit; close that first"
         try:
-            handle = os.open(self._file, os.O_RDWR | os.O_CREAT | exclusive | BINARY, 0o644)
+            handle = os.open(self._file, os.O_RDWR | os.O_CREAT | exclusive | BINARY, FILE_MODE)
         except FileExistsError:
             raise StorageError(f"{in_use}, or delete {self._file} if its process is gone.") from None
         except OSError as problem:
@@ -100,7 +103,7 @@ def make_folder(folder: Path) -> None:
     """Make a folder durably: the names of new folders are synced in their parents."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         for each in missing:
             sync_folder(each.parent)
     except OSError as problem:
@@ -109,7 +112,16 @@ def make_folder(folder: Path) -> None:
 
 def open_for_append(path: Path) -> int:
     """A handle on a new file."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | BINARY, 0o644)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | BINARY, FILE_MODE)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a new file that only its owner may read."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, FILE_MODE)
+    try:
+        write_all(handle, data)
+    finally:
+        os.close(handle)
 
 
 def write_all(handle: int, data: bytes) -> None:

@@ -12,6 +12,7 @@ from neuralucb import __version__
 from neuralucb.algorithms import rebuild
 from neuralucb.online import snapshots
 from neuralucb.online.codec import pack, unpack
+from neuralucb.online.decision_ids import DecisionIds
 from neuralucb.online.disk import storage_errors
 from neuralucb.online.journal import Journal, Sync, holds_records, read_segment, segments
 from neuralucb.online.lesson_record import refusal_words, warn
@@ -35,8 +36,7 @@ FIXED_SETTINGS = ("seed", "window", "normalize")
 class Identity(NamedTuple):
     """Which bandit a folder belongs to."""
 
-    name: str
-    """with which the ids of its decisions begin"""
+    ids: DecisionIds
     settings: dict[str, Any]
     policy: Policy
 
@@ -70,7 +70,7 @@ class Keeper:
     def __init__(self, folder: Path, sync: Sync, state: State, identity: Identity) -> None:
         self.folder = folder
         self.identity: Identity = identity
-        """with the name of the bandit that the folder belongs to"""
+        """with the ids of the bandit that the folder belongs to"""
         self.torn_bytes: int = 0
         """cut off the end of the journal"""
         self.replayed: int = 0
@@ -87,6 +87,8 @@ class Keeper:
                 snapshots.remove_partial_files(folder)
                 number, settings = self._recover() if snapshots.numbers(folder) else self._begin()
                 self._journal.begin(max(segments(folder), default=0) + 1, number)
+                if not self.identity.ids.secret:
+                    self._journal.append(pack({"kind": "ids", **self._give_secret().export()}, {}))
                 if settings != identity.settings:
                     self.snapshot(nullcontext())  # `load` uses the settings of the last snapshot
         except BaseException:
@@ -175,6 +177,7 @@ class Keeper:
         number = self._snapshot_at = int(snapshot.fields["record"])
         first = int(snapshot.fields["segment"])
         if first == 0:
+            self._give_secret()
             return self._begin()  # `save` wrote it: it has no journal yet
         for path, is_last in self._segments_from(first, number):
             for payload in read_segment(path, number, last=is_last, torn=self._count_torn):
@@ -199,6 +202,9 @@ class Keeper:
 
     def _replay(self, path: Path, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         kind = fields.pop("kind")
+        if kind == "ids":
+            self.identity = self.identity._replace(ids=DecisionIds.restored(fields))
+            return
         if not self._state.knows(kind):
             raise StorageError(
                 f"{self.folder} has an event {kind!r}, which this version does not know; update neuralucb."
@@ -214,6 +220,11 @@ class Keeper:
                 f"{path} has an event {kind!r} that does not fit the bandit: {problem}; restore it from a backup."
             ) from problem
         self.replayed += 1
+
+    def _give_secret(self) -> DecisionIds:
+        """Ids with codes from here on, in a folder that version 0.1 wrote."""
+        self.identity = self.identity._replace(ids=self.identity.ids.with_secret(self._state.ledger.reserved))
+        return self.identity.ids
 
     def _count_torn(self, size: int) -> None:
         self.torn_bytes += size
@@ -250,7 +261,7 @@ def restore_saved(state: State, identity: Identity, saved: Saved, folder: Path) 
     """Restore what `save` wrote; returns the identity of the bandit that was saved."""
     restored = _restore(state, identity, saved.snapshot, folder)
     state.ledger.reserved = int(saved.snapshot.fields["given"])
-    return restored
+    return restored._replace(ids=restored.ids.with_secret(state.ledger.reserved))
 
 
 @contextmanager
@@ -273,7 +284,7 @@ def _snapshot_of(state: State, identity: Identity, segment: int, record: int) ->
     """A bandit at this moment. The caller holds its lock."""
     fields, arrays = state.export()
     about = {
-        "name": identity.name,
+        **identity.ids.export(),
         "settings": identity.settings,
         "origin": _plain(identity.policy.origin),
         "leaves": state.shape.leaves,
@@ -287,13 +298,13 @@ def _snapshot_of(state: State, identity: Identity, segment: int, record: int) ->
 
 
 def _restore(state: State, identity: Identity, snapshot: Snapshot, folder: Path) -> Identity:
-    """Restore a snapshot, which must be of a bandit like this one; returns the identity with the snapshot's name."""
+    """Restore a snapshot, which must be of a bandit like this one; returns the identity with the snapshot's ids."""
     _check_same(state, identity, snapshot, folder)
     try:
         state.restore(snapshot.fields["state"], snapshot.arrays)
     except (ValueError, *MALFORMED) as problem:
         raise StorageError(f"{folder} does not hold the state of this bandit's policy: {problem}.") from problem
-    return identity._replace(name=snapshot.fields["name"])
+    return identity._replace(ids=DecisionIds.restored(snapshot.fields))
 
 
 def _check_same(state: State, identity: Identity, snapshot: Snapshot, folder: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralucb.online.arms import ArmId
+from neuralucb.online.decision_ids import DecisionIds
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.records import brief
 
@@ -22,8 +23,6 @@ greedy       the arm with the highest mean
 exploration  γ, the scale that turned widths into scores
 propensity   of the arm chosen; NaN for a deterministic choice
 """
-DIGITS = 20
-"""More than any decision's number has."""
 EXPLAINABLE = 1000
 """Resolved decisions that can still be explained."""
 
@@ -114,11 +113,11 @@ class DecisionBatch(NamedTuple):
         """The id of an arm, or its number."""
         return position if self.arms is None else self.arms[position]
 
-    def decisions(self, bandit_name: str) -> list[Decision]:
+    def decisions(self, naming: DecisionIds) -> list[Decision]:
         """The decisions as a caller sees them."""
         chosen, propensity = (column(self.rows, name).tolist() for name in ("chosen", "propensity"))
         positions = list(map(int, chosen))
-        ids = [f"{bandit_name}-{number}" for number in range(self.first, self.first + len(positions))]
+        ids = map(naming.id_of, range(self.first, self.first + len(positions)))
         arms = positions if self.arms is None else map(self.arms.__getitem__, positions)
         mean, width, score, propensities = (column(self.rows, name) for name in PER_ARM)
         propensity = [None if math.isnan(each) else each for each in propensity]
@@ -211,13 +210,13 @@ class Ledger:
         while len(self._resolved) > EXPLAINABLE:
             self._resolved.popitem(last=False)
 
-    def numbers(self, decision_ids: Iterable[str], bandit_name: str) -> list[int]:
+    def numbers(self, decision_ids: Iterable[str], naming: DecisionIds) -> list[int]:
         """The numbers of decisions by their ids; all must be pending."""
-        numbers = [_parse_id(decision_id, bandit_name) for decision_id in decision_ids]
+        numbers = [naming.number_of(decision_id) for decision_id in decision_ids]
         for number in numbers:
             if number not in self.pending:
                 raise InputError(
-                    f"decision {bandit_name}-{number} {self._history(number)}; observe takes pending decisions only."
+                    f"decision {naming.id_of(number)} {self._history(number)}; observe takes pending decisions only."
                 )
         if len(set(numbers)) < len(numbers):
             raise InputError("decision_ids must be distinct: a decision has one reward.")
@@ -227,9 +226,9 @@ class Ledger:
         """Decisions pending for so long. A clock that was set back gives no negative ages."""
         return [number for number, batch in self.pending.items() if max(0.0, now - batch.time) >= seconds]
 
-    def explain(self, decision_id: str, bandit_name: str) -> Explanation:
+    def explain(self, decision_id: str, naming: DecisionIds) -> Explanation:
         """Everything about one decision."""
-        number = _parse_id(decision_id, bandit_name)
+        number = naming.number_of(decision_id)
         if number in self.pending:
             batch, status, reward = self.pending[number], "pending", None
         elif number in self._resolved:
@@ -240,7 +239,7 @@ class Ledger:
                 "resolved ones can be explained."
             )
         batch = batch.single(number - batch.first)
-        (decision,) = batch.decisions(bandit_name)
+        (decision,) = batch.decisions(naming)
         greedy, exploration = (column(batch.rows, name)[0] for name in ("greedy", "exploration"))
         return Explanation(
             decision, batch.arms or range(len(decision.mean)), float(exploration), batch.arm(int(greedy)),
@@ -305,12 +304,3 @@ class Ledger:
         if number in self._resolved:
             return "already has its reward" if self._resolved[number][1] == "observed" else "has expired"
         return "already has its reward, or has expired"
-
-
-def _parse_id(decision_id: str, bandit_name: str) -> int:
-    """The number of a decision from its id."""
-    owner, _, number = decision_id.rpartition("-") if isinstance(decision_id, str) else ("", "", "")
-    canonical = number.isdecimal() and len(number) <= DIGITS and str(int(number)) == number
-    if owner != bandit_name or not canonical:
-        raise InputError(f"decision {decision_id!r} is not of this bandit, whose ids begin with {bandit_name}-.")
-    return int(number)

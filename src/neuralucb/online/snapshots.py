@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralucb.online.codec import check_type
-from neuralucb.online.disk import Step, make_folder, sync_folder
+from neuralucb.online.disk import Step, make_folder, sync_folder, write_private
 from neuralucb.runtime.errors import StorageError
 from neuralucb.runtime.files import write_whole
 
@@ -67,10 +67,10 @@ def write(folder: Path, snapshot: Snapshot, *, retain: int = RETAINED, step: Ste
     try:
         for name, data in parts.items():
             step(f"snapshot {name.split('.', 1)[1]}")
-            write_whole(folder / name, partial(_write, data=data))
+            write_whole(folder / name, partial(write_private, data=data))
         sync_folder(folder)
         step("snapshot manifest")
-        write_whole(folder / _part(number, "manifest.json"), partial(_write, data=sealed.encode()))
+        write_whole(folder / _part(number, "manifest.json"), partial(write_private, data=sealed.encode()))
         step("snapshot sync")
         sync_folder(folder)
     except OSError as problem:
@@ -182,10 +182,6 @@ def _delete_all_but(folder: Path, retained: list[int]) -> None:
         match = re.match(r"snapshot-(\d+)\.", path.name)
         if match and int(match[1]) not in retained:
             path.unlink(missing_ok=True)
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
 
 
 def _part(number: int, what: str) -> str:
