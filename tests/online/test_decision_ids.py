@@ -44,7 +44,7 @@ def test_decisions_of_version_0_1_keep_their_ids_and_later_ones_have_codes(kind,
     made = []
     for _ in range(2):  # the second time from what this version wrote
         one = OnlineBandit.load(tmp_path / "old")
-        old = list(one.state.ledger.pending)[0]
+        old = next(iter(one.state.ledger.pending))
         assert one.explain(f"{one.name}-{old}").decision.id == f"{one.name}-{old}"
         for decision_id in made:
             one.explain(decision_id)

@@ -350,7 +350,7 @@ def test_a_folder_of_which_every_snapshot_is_damaged_or_the_newest_is_newer_is_r
         one.snapshot()
     first, second = sorted(folder.glob("snapshot-*.manifest.json"))
     text = second.read_text()
-    second.write_text(text.replace('"format": 1', '"format": 9'))
+    second.write_text(text.replace('"format": 2', '"format": 9'))
     with pytest.raises(StorageError, match="format 9.*update"):
         OnlineBandit.load(folder)
     second.write_text("{}")

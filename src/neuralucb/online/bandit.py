@@ -1,6 +1,5 @@
 """`OnlineBandit`: a policy in front of real traffic. The only class in the library that owns changing state."""
 
-import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -13,13 +12,13 @@ from neuralucb.online.choices import choose, decision_event, warm_up
 from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import shape_of_policy
 from neuralucb.online.decision_ids import DecisionIds
+from neuralucb.online.expiry import expire
 from neuralucb.online.health import Health, examine
 from neuralucb.online.inputs import (
     Request,
     RewardBounds,
     check_policy,
     feature_names,
-    is_number,
     read_ids,
     read_observations,
     read_request,
@@ -227,14 +226,9 @@ class OnlineBandit:
         Returns:
             How many decisions have expired; their rewards are no longer accepted.
         """
-        if not is_number(older_than) or not older_than >= 0:
-            raise InputError(f"older_than must be seconds, at least 0, got {older_than!r}.")
-        with self._lock:
-            numbers = self.state.ledger.older_than(older_than, time.time())
-            if numbers:
-                self._commit(Event("expire", {}, {"numbers": np.asarray(numbers, np.int64)}))
+        expired = expire(self.state, self._lock, self._commit, older_than=older_than)
         self._after_observing()
-        return len(numbers)
+        return expired
 
     def learn(self) -> Lesson:
         """Train now, on what has been observed so far; other threads may select and observe during it.
@@ -362,8 +356,7 @@ class OnlineBandit:
 
     def health(self) -> Health:
         """Counters, memory, and whether the belief is sound; print it."""
-        with self._lock:
-            return examine(self.state, self._keeper, self._problem, self._next_lesson())
+        return examine(self.state, self._keeper, self._lock, self._problem, self._next_lesson)
 
     @property
     def name(self) -> str:

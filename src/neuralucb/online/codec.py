@@ -12,16 +12,17 @@ import numpy as np
 from neuralucb.policy import Belief
 from neuralucb.runtime.errors import InputError, StorageError
 
-__all__ = ["changed_leaves", "check_type", "leaves_of", "pack", "unpack", "with_leaves"]
+__all__ = ["TYPES", "changed_leaves", "check_type", "leaves_of", "pack", "unpack", "with_leaves"]
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _decode = json.JSONDecoder().raw_decode
 
-TYPES = frozenset(f"{order}{kind}" for order, kind in [
-    *(("|", kind) for kind in ("b1", "i1", "u1")),
-    *(("<", kind) for kind in ("i2", "i4", "i8", "u2", "u4", "u8", "f2", "f4", "f8")),
-])  # fmt: skip
-"""What is written, and so what is read: a file that names another type, such as Python objects, is not ours."""
+TYPES = {
+    "|b1": "BOOL", "|i1": "I8", "|u1": "U8", "<i2": "I16", "<u2": "U16", "<i4": "I32", "<u4": "U32", "<i8": "I64",
+    "<u8": "U64", "<f2": "F16", "<f4": "F32", "<f8": "F64",
+}  # fmt: skip
+"""What is written, in NumPy's words and in those of safetensors, and so what is read: a file that names another type,
+such as Python objects, is not ours."""
 
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, struct.error)
 

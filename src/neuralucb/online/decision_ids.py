@@ -1,7 +1,7 @@
 """Ids of decisions: the bandit's name, a code that only the bandit can compute, and the decision's number.
 
-Whoever has one id can guess no other, and so cannot reward a decision that is not theirs. Codes follow from a secret and
-the number, so that a restart gives the same ids, and none has to be stored.
+Whoever has one id can guess no other, and so cannot reward a decision that is not theirs. Codes follow from a secret
+and the number, so that a restart gives the same ids, and none has to be stored.
 """
 
 import hashlib

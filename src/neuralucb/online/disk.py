@@ -6,7 +6,7 @@ neither `fcntl` nor durable folders, and locks with `msvcrt`.
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -115,16 +115,17 @@ def open_for_append(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | BINARY, FILE_MODE)
 
 
-def write_private(path: Path, data: bytes) -> None:
+def write_private(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
     """Write a new file that only its owner may read."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, FILE_MODE)
     try:
-        write_all(handle, data)
+        for piece in pieces:
+            write_all(handle, piece)
     finally:
         os.close(handle)
 
 
-def write_all(handle: int, data: bytes) -> None:
+def write_all(handle: int, data: bytes | memoryview) -> None:
     """Write everything: the system may write less than it is given."""
     view = memoryview(data)
     while view:

@@ -1,8 +1,8 @@
 """A bandit's folder: events are written to a journal first; a restart reads a snapshot and replays the journal."""
 
 import math
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,14 +110,14 @@ class Keeper:
     def snapshot(self, lock: AbstractContextManager[Any]) -> int:
         """Write a snapshot, start a new segment, and delete the segments that no snapshot needs.
 
-        The lock is held while the state is copied, not while it is written.
+        The lock is held while the state is frozen, not while it is put together and written.
         """
         with storage_errors(self.folder):
             with lock:
                 self._journal.begin(max(segments(self.folder), default=0) + 1, self._journal.number)
                 taken = _snapshot_of(self._state, self.identity, self._journal.segment, self._journal.number)
                 self._snapshot_at, self._rolled_back_to = self._journal.number, None
-            number = snapshots.write(self.folder, taken, step=lambda name: step(name))
+            number = snapshots.write(self.folder, taken(), step=lambda name: step(name))
             self._damage = None  # it is the newest no more
             oldest = snapshots.oldest_segment(self.folder)
             for segment, path in segments(self.folder).items():
@@ -154,7 +154,11 @@ class Keeper:
     @property
     def bytes(self) -> int:
         """Size of the journal on disk."""
-        return sum(path.stat().st_size for path in segments(self.folder).values() if path.exists())
+        size = 0
+        for path in segments(self.folder).values():
+            with suppress(FileNotFoundError):  # a snapshot may be deleting it
+                size += path.stat().st_size
+        return size
 
     def _begin(self) -> tuple[int, dict[str, Any]]:
         """Start a journal from a snapshot of the current state: empty, or restored from what `save` wrote."""
@@ -162,7 +166,7 @@ class Keeper:
             raise StorageError(
                 f"{self.folder} has a journal but no snapshot to start from; restore the missing files from a backup."
             )
-        snapshots.write(self.folder, _snapshot_of(self._state, self.identity, 1, 0), step=lambda name: step(name))
+        snapshots.write(self.folder, _snapshot_of(self._state, self.identity, 1, 0)(), step=lambda name: step(name))
         return 0, self.identity.settings
 
     def _recover(self) -> tuple[int, dict[str, Any]]:
@@ -247,13 +251,13 @@ def commit(keeper: Keeper | None, state: State, event: Event) -> None:
 
 
 def save(folder: Path, state: State, identity: Identity, lock: AbstractContextManager[Any]) -> Path:
-    """Write a bandit to a folder, without a journal. The lock is held while the state is copied."""
+    """Write a bandit to a folder, without a journal. The lock is held while the state is frozen."""
     with storage_errors(folder):
         if segments(folder) or (folder / "lock").exists():
             raise InputError(f"path must not be the folder of a journal, got {folder}; snapshot() writes there.")
         with lock:
             taken = _snapshot_of(state, identity, 0, 0)
-        snapshots.write(folder, taken, retain=1, step=lambda name: step(name))
+        snapshots.write(folder, taken(), retain=1, step=lambda name: step(name))
     return folder
 
 
@@ -280,9 +284,9 @@ def step(name: str) -> None:
     """Called with the name of every step of writing, before it; tests replace it to crash there."""
 
 
-def _snapshot_of(state: State, identity: Identity, segment: int, record: int) -> Snapshot:
-    """A bandit at this moment. The caller holds its lock."""
-    fields, arrays = state.export()
+def _snapshot_of(state: State, identity: Identity, segment: int, record: int) -> Callable[[], Snapshot]:
+    """A bandit at this moment, put together by the function returned. The caller holds its lock, but not for that."""
+    export = state.freeze()
     about = {
         **identity.ids.export(),
         "settings": identity.settings,
@@ -294,7 +298,12 @@ def _snapshot_of(state: State, identity: Identity, segment: int, record: int) ->
         "record": record,
         "version": __version__,
     }
-    return Snapshot({**about, "state": fields}, arrays, segment)
+
+    def snapshot() -> Snapshot:
+        fields, arrays = export()
+        return Snapshot({**about, "state": fields}, arrays, segment)
+
+    return snapshot
 
 
 def _restore(state: State, identity: Identity, snapshot: Snapshot, folder: Path) -> Identity:

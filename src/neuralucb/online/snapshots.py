@@ -6,6 +6,7 @@ A folder holds the last five. A snapshot exists once its manifest does; files wi
 import hashlib
 import json
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralucb.online.codec import check_type
+from neuralucb.online.codec import TYPES, check_type
 from neuralucb.online.disk import Step, make_folder, sync_folder, write_private
 from neuralucb.runtime.errors import StorageError
 from neuralucb.runtime.files import write_whole
@@ -29,9 +30,12 @@ __all__ = [
     "write",
 ]
 
-FORMAT = 1
+FORMAT = 2
+"""1, of version 0.1, had the columns of pending decisions in the JSON."""
 RETAINED = 5
 LARGEST_MANIFEST = 1 << 16
+PIECE = 1 << 22
+"""Bytes written at a time: neither hashing nor writing them needs Python's lock."""
 
 
 class Snapshot(NamedTuple):
@@ -50,27 +54,23 @@ class _DamagedError(StorageError):
 
 def write(folder: Path, snapshot: Snapshot, *, retain: int = RETAINED, step: Step) -> int:
     """Write the newest snapshot, delete all but the last `retain`, and return its number."""
-    from safetensors.numpy import save
-
     make_folder(folder)
     number = max(numbers(folder), default=0) + 1
-    parts = {
-        _part(number, "arrays.safetensors"): save({k: np.asarray(v, order="C") for k, v in snapshot.arrays.items()}),
-        _part(number, "state.json"): json.dumps(snapshot.fields, allow_nan=False).encode(),
+    contents = {
+        "arrays.safetensors": _safetensors(snapshot.arrays),
+        "state.json": [json.dumps(snapshot.fields, allow_nan=False).encode()],
     }
-    manifest = {
-        "format": FORMAT,
-        "note": snapshot.segment,
-        "parts": {name: {"sha256": _digest(data), "bytes": len(data)} for name, data in parts.items()},
-    }
-    sealed = json.dumps({"manifest": manifest, "sha256": _digest(json.dumps(manifest, sort_keys=True).encode())})
     try:
-        for name, data in parts.items():
-            step(f"snapshot {name.split('.', 1)[1]}")
-            write_whole(folder / name, partial(write_private, data=data))
+        parts = {}
+        for what, pieces in contents.items():
+            step(f"snapshot {what}")
+            parts[_part(number, what)] = _write_part(folder / _part(number, what), pieces)
         sync_folder(folder)
         step("snapshot manifest")
-        write_whole(folder / _part(number, "manifest.json"), partial(write_private, data=sealed.encode()))
+        manifest = {"format": FORMAT, "note": snapshot.segment, "parts": parts}
+        seal = _digest(json.dumps(manifest, sort_keys=True).encode())
+        sealed = json.dumps({"manifest": manifest, "sha256": seal})
+        _write_part(folder / _part(number, "manifest.json"), [sealed.encode()])
         step("snapshot sync")
         sync_folder(folder)
     except OSError as problem:
@@ -182,6 +182,39 @@ def _delete_all_but(folder: Path, retained: list[int]) -> None:
         match = re.match(r"snapshot-(\d+)\.", path.name)
         if match and int(match[1]) not in retained:
             path.unlink(missing_ok=True)
+
+
+def _write_part(path: Path, pieces: Iterable[bytes | memoryview]) -> dict[str, Any]:
+    """Write a file that only its owner may read; returns its size and SHA-256."""
+    digest, size = hashlib.sha256(), 0
+
+    def counted() -> Iterator[bytes | memoryview]:
+        nonlocal size
+        for piece in pieces:
+            digest.update(piece)
+            size += len(piece)
+            yield piece
+
+    write_whole(path, partial(write_private, pieces=counted()))
+    return {"sha256": digest.hexdigest(), "bytes": size}
+
+
+def _safetensors(arrays: dict[str, np.ndarray]) -> Iterator[bytes | memoryview]:
+    """Arrays in the format safetensors, in pieces that are not copied: the length of a header, the header, the data.
+
+    The library's own function would make two copies of everything, and hold Python's lock meanwhile.
+    """
+    header, end = {}, 0
+    ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)  # so that all are aligned
+    for name, array in ordered:
+        kind, start, end = TYPES[check_type(name, array.dtype.str).str], end, end + array.nbytes
+        header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [start, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    yield len(text).to_bytes(8, "little") + text
+    for _, array in ordered:
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        yield from (data[start : start + PIECE] for start in range(0, len(data), PIECE))
 
 
 def _part(number: int, what: str) -> str:
