@@ -1,11 +1,14 @@
 """A bandit's folder: restarts, rollbacks, snapshots, and files that are torn, missing, damaged or strange."""
 
 import shutil
+import threading
+import time
 
 import numpy as np
 import pytest
 
 from neuralucb import OnlineBandit, StorageError, build
+from neuralucb.online import bandit as bandit_module
 from neuralucb.online import journal, keeper, snapshots
 from neuralucb.online.codec import pack
 from tests.online.helpers import ARMS, DIM, contexts, fingerprint, linear, make, play
@@ -357,3 +360,45 @@ def test_a_folder_of_which_every_snapshot_is_damaged_or_the_newest_is_newer_is_r
     first.write_text("{}")
     with pytest.raises(StorageError, match="snapshot-00000002.manifest.json is damaged"):
         OnlineBandit.load(folder)
+
+
+def count_snapshots(folder):
+    return len(list(folder.glob("snapshot-*.manifest.json")))
+
+
+@pytest.mark.parametrize("learning", ["inline", "background", "manual"])
+def test_snapshots_are_due_by_decisions_too(learning, tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(linear(), journal=folder, snapshot_every=10, learning=learning) as one:
+        for row in contexts(1, 25, ARMS):
+            one.select(row)
+        patience = time.monotonic() + 60
+        while count_snapshots(folder) < 2 and time.monotonic() < patience:  # the thread may be later
+            time.sleep(0.01)
+        assert count_snapshots(folder) >= 2
+        assert one.health().failure is None
+    with OnlineBandit.load(folder) as again:
+        assert again.health().pending == 25
+
+
+def test_a_decision_makes_no_snapshot_during_a_lesson(tmp_path, monkeypatch):
+    folder, begun, over = tmp_path / "journal", threading.Event(), threading.Event()
+
+    def slow(*arguments):
+        begun.set()
+        assert over.wait(60)
+        return train(*arguments)
+
+    train = bandit_module.train
+    monkeypatch.setattr(bandit_module, "train", slow)
+    with OnlineBandit(linear(), journal=folder, snapshot_every=10, learning="manual") as one:
+        lesson = threading.Thread(target=one.learn)
+        lesson.start()
+        assert begun.wait(60)
+        for row in contexts(1, 12, ARMS):
+            one.select(row)
+        assert count_snapshots(folder) == 1
+        over.set()
+        lesson.join()
+        one.select(contexts(2))
+        assert count_snapshots(folder) == 2

@@ -122,7 +122,7 @@ class OnlineBandit:
             self.ids = self._keeper.identity.ids
         self._background = Background(self._do_what_is_due) if learning == "background" else None
         if self._keeper is not None:
-            self._after_observing()
+            self._catch_up()
 
     def select(self, contexts: Any = None, *, arms: Sequence[ArmId] | None = None, available: Any = None) -> Decision:
         """Choose an arm.
@@ -172,16 +172,11 @@ class OnlineBandit:
         self.observe_many([decision_id], [reward])
 
     def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float]) -> None:
-        """Record many rewards at once: all of them, or, if one is refused, none.
+        """Record many rewards at once: all of them, or, if one is refused, none. Raises what `observe` raises.
 
         Args:
             decision_ids: Ids of pending decisions, in any order.
             rewards: One finite number per decision.
-
-        Raises:
-            InputError: A decision is unknown, has expired or already has its reward, or a reward is not finite or
-                outside `reward_range`.
-            StorageError: The journal accepts no more writes.
         """
         ids = read_ids(decision_ids)
         values, clipped = read_rewards(rewards, self._bounds, len(ids))
@@ -191,7 +186,7 @@ class OnlineBandit:
             numbers = self.state.ledger.numbers(ids, self.ids)
             arrays = {"numbers": np.asarray(numbers, np.int64), "rewards": values}
             self._commit(Event("reward", {"clipped": clipped} if clipped else {}, arrays))
-        self._after_observing()
+        self._catch_up()
 
     def fit(self, contexts: Any, arms: Any = None, rewards: Any = None) -> Lesson:
         """Start warm: observe the decisions of a log, then learn.
@@ -217,7 +212,7 @@ class OnlineBandit:
                 arrays = {**self.state.context_arrays(rows), "rewards": values}
                 self._commit(Event("fit", {"clipped": clipped} if clipped else {}, arrays))
         lesson = self.learn()
-        self._after_observing()
+        self._catch_up()
         return lesson
 
     def expire(self, older_than: float) -> int:
@@ -227,7 +222,7 @@ class OnlineBandit:
             How many decisions have expired; their rewards are no longer accepted.
         """
         expired = expire(self.state, self._lock, self._commit, older_than=older_than)
-        self._after_observing()
+        self._catch_up()
         return expired
 
     def learn(self) -> Lesson:
@@ -404,17 +399,23 @@ class OnlineBandit:
             with self._lock:
                 self._commit(event)
                 batch = self.state.ledger.pending[basis.first]
+        self._catch_up(lessons=False)
         return batch.decisions(self.ids)
 
     def _commit(self, event: Event) -> None:
         commit(self._keeper, self.state, event)
 
-    def _after_observing(self) -> None:
-        if self._lesson_is_due() or (self._keeper is not None and self._keeper.is_due()):
-            if self._background is not None:
-                self._background.request()
-            else:
-                self._do_what_is_due()
+    def _catch_up(self, *, lessons: bool = True) -> None:
+        """Make what is due. After a decision, which waits for no lesson, only a snapshot, and none during a lesson."""
+        if not self._snapshot_is_due() and not (lessons and self._lesson_is_due()):
+            return
+        if self._background is not None:
+            self._background.request()
+        elif self._learning.take(wait=lessons):
+            try:
+                self._do_what_is_due(lessons=lessons)
+            finally:
+                self._learning.release()
 
     def _next_lesson(self) -> int | None:
         """At which observation the next lesson is due, if one is."""
@@ -425,15 +426,18 @@ class OnlineBandit:
         due = self._next_lesson()
         return due is not None and due <= self.state.observations.total
 
-    def _do_what_is_due(self) -> None:
+    def _snapshot_is_due(self) -> bool:
+        return self._keeper is not None and self._keeper.is_due()
+
+    def _do_what_is_due(self, *, lessons: bool = True) -> None:
         """A lesson, a snapshot, or both. If one fails, observations are safe all the same, and health() says why."""
         with self._learning:
             try:
-                if self._lesson_is_due():
+                if lessons and self._lesson_is_due():
                     self.learn()
-                if self._keeper is not None and self._keeper.is_due():
-                    self._keeper.snapshot(self._lock)
-                self._problem = None
+                if self._snapshot_is_due():
+                    self._require_keeper().snapshot(self._lock)
+                self._problem = None if lessons else self._problem
             except Exception as problem:
                 self._problem = log_failure(problem)
 

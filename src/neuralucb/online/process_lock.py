@@ -31,9 +31,17 @@ class ProcessLock:
                 "bandit after the fork, with a folder of its own, or start processes with the method 'spawn'."
             )
 
-    def __enter__(self) -> None:
+    def take(self, *, wait: bool = True) -> bool:
+        """Take the lock; without waiting, only if no other thread has it. Returns whether it was taken."""
         self.check()
-        self._lock.acquire()
+        return self._lock.acquire(blocking=wait)
+
+    def release(self) -> None:
+        """Give back what was taken."""
+        self._lock.release()
+
+    def __enter__(self) -> None:
+        self.take()
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self.release()
