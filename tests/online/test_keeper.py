@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from neuralucb import OnlineBandit, StorageError, build
-from neuralucb.online import bandit as bandit_module
-from neuralucb.online import journal, keeper, snapshots
+from neuralucb.online import bandit as bandit_module, journal, keeper, snapshots
 from neuralucb.online.codec import pack
 from tests.online.helpers import ARMS, DIM, contexts, fingerprint, linear, make, play
 
@@ -402,3 +401,21 @@ def test_a_decision_makes_no_snapshot_during_a_lesson(tmp_path, monkeypatch):
         lesson.join()
         one.select(contexts(2))
         assert count_snapshots(folder) == 2
+
+
+def test_other_versions_are_told_once(tmp_path, monkeypatch, caplog):
+    folder = tmp_path / "journal"
+    with monkeypatch.context() as earlier:
+        earlier.setitem(keeper.VERSIONS, "version", "0.0.9")
+        earlier.setitem(keeper.VERSIONS, "jax", "0.4.1")
+        with OnlineBandit(linear(), journal=folder) as one:
+            play(one, 3)
+            one.save(tmp_path / "saved")
+    assert not caplog.text
+    for told in (1, 0, 0):
+        caplog.clear()
+        OnlineBandit(linear(), journal=folder).close()
+        assert caplog.text.count("was written with neuralucb 0.0.9, now ") == told
+        assert caplog.text.count("and jax 0.4.1, now ") == told
+    OnlineBandit.load(tmp_path / "saved")
+    assert "jax 0.4.1, now " in caplog.text

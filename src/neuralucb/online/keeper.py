@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from neuralucb import __version__
@@ -28,6 +29,9 @@ MALFORMED = (KeyError, TypeError, IndexError, AttributeError, OverflowError)
 
 REPLAY_ROWS = 4096
 """Observations absorbed at once while a journal is replayed."""
+
+VERSIONS = {"version": __version__, "jax": jax.__version__}
+"""With which a folder is written: other ones may round otherwise."""
 
 FIXED_SETTINGS = ("seed", "window", "normalize")
 """Settings with which a folder must be opened again as it was made."""
@@ -85,11 +89,11 @@ class Keeper:
         try:
             with readable(folder):
                 snapshots.remove_partial_files(folder)
-                number, settings = self._recover() if snapshots.numbers(folder) else self._begin()
+                number, is_current = self._recover() if snapshots.numbers(folder) else self._begin()
                 self._journal.begin(max(segments(folder), default=0) + 1, number)
                 if not self.identity.ids.secret:
                     self._journal.append(pack({"kind": "ids", **self._give_secret().export()}, {}))
-                if settings != identity.settings:
+                if not is_current:
                     self.snapshot(nullcontext())  # `load` uses the settings of the last snapshot
         except BaseException:
             self._journal.close()
@@ -160,19 +164,19 @@ class Keeper:
                 size += path.stat().st_size
         return size
 
-    def _begin(self) -> tuple[int, dict[str, Any]]:
+    def _begin(self) -> tuple[int, bool]:
         """Start a journal from a snapshot of the current state: empty, or restored from what `save` wrote."""
         if segments(self.folder):
             raise StorageError(
                 f"{self.folder} has a journal but no snapshot to start from; restore the missing files from a backup."
             )
         snapshots.write(self.folder, _snapshot_of(self._state, self.identity, 1, 0)(), step=lambda name: step(name))
-        return 0, self.identity.settings
+        return 0, True
 
-    def _recover(self) -> tuple[int, dict[str, Any]]:
+    def _recover(self) -> tuple[int, bool]:
         """Restore the newest snapshot that is not damaged, and replay the journal since.
 
-        Returns the number of the next record, and the settings that the folder was last used with.
+        Returns the number of the next record, and whether the folder was last used with these settings and versions.
         """
         snapshot, self._damage = snapshots.read_newest_intact(self.folder)
         if self._damage is not None:
@@ -189,7 +193,8 @@ class Keeper:
                 number += 1
         self._state.absorb_buffer()
         self._state.abandon()
-        return number, snapshot.fields["settings"]
+        is_same = not _tell_other_versions(snapshot, self.folder)
+        return number, is_same and snapshot.fields["settings"] == self.identity.settings
 
     def _segments_from(self, first: int, record: int) -> list[tuple[Path, bool]]:
         """The segments to replay from `first` on, and whether each is the last."""
@@ -264,6 +269,7 @@ def save(folder: Path, state: State, identity: Identity, lock: AbstractContextMa
 def restore_saved(state: State, identity: Identity, saved: Saved, folder: Path) -> Identity:
     """Restore what `save` wrote; returns the identity of the bandit that was saved."""
     restored = _restore(state, identity, saved.snapshot, folder)
+    _tell_other_versions(saved.snapshot, folder)
     state.ledger.reserved = int(saved.snapshot.fields["given"])
     return restored._replace(ids=restored.ids.with_secret(state.ledger.reserved))
 
@@ -296,7 +302,7 @@ def _snapshot_of(state: State, identity: Identity, segment: int, record: int) ->
         "given": state.ledger.reserved,
         "segment": segment,
         "record": record,
-        "version": __version__,
+        **VERSIONS,
     }
 
     def snapshot() -> Snapshot:
@@ -314,6 +320,15 @@ def _restore(state: State, identity: Identity, snapshot: Snapshot, folder: Path)
     except (ValueError, *MALFORMED) as problem:
         raise StorageError(f"{folder} does not hold the state of this bandit's policy: {problem}.") from problem
     return identity._replace(ids=DecisionIds.restored(snapshot.fields))
+
+
+def _tell_other_versions(snapshot: Snapshot, folder: Path) -> bool:
+    """Log that other versions wrote a snapshot, and return whether they did; version 0.1 did not record that of jax."""
+    changed = [(name, snapshot.fields.get(name, now), now) for name, now in VERSIONS.items()]
+    words = [f"{name.replace('version', 'neuralucb')} {then}, now {now}" for name, then, now in changed if then != now]
+    if words:
+        warn(f"{folder} was written with {' and '.join(words)}; numbers may differ from earlier ones in last digits.")
+    return bool(words)
 
 
 def _check_same(state: State, identity: Identity, snapshot: Snapshot, folder: Path) -> None:
