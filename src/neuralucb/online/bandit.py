@@ -363,12 +363,13 @@ class OnlineBandit:
         """The names of a context's features, if it learned from a log: the `shared` ones, then each arm's `own`."""
         return self.state.names
 
-    def warm_up(self, arms: int | None = None, decisions: int = 1) -> int:
+    def warm_up(self, arms: int | None = None, decisions: int = 1, observations: int | None = None) -> int:
         """Compile in advance what decisions over so many arms, and learning, need.
 
         Args:
             arms: How many to choose from; by default those that were added.
             decisions: How many per call; above 1 for `select_many`.
+            observations: Up to how many lessons are compiled; by default the `window`, or as many as there are.
 
         Returns:
             How many programs have been compiled so far.
@@ -377,7 +378,9 @@ class OnlineBandit:
         known = self.state.arms
         count = check_integer("arms", arms or known.capacity or max(1, len(known.slots)), 1)
         decisions = check_integer("decisions", decisions, 1)
-        return warm_up(self.state, decisions, count, sequential=self.settings["count_pending"])
+        most = None if observations is None else check_integer("observations", observations, 1)
+        warm_up(self.state, decisions, count, most, sequential=self.settings["count_pending"])
+        return self.health().compiled
 
     @property
     def _identity(self) -> Identity:

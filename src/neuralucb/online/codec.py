@@ -87,7 +87,7 @@ def with_leaves(belief: Belief, arrays: dict[str, np.ndarray], *, strict: bool =
                     f"array {index} of the belief is {array.dtype} {array.shape}, the policy's is {expected.dtype} "
                     f"{expected.shape}"
                 )
-            new = jax.numpy.array(array)
+            new = jax.device_put(np.array(array))  # compiles nothing, unlike jax.numpy.array
             leaves[int(index)] = jax.random.wrap_key_data(new) if _is_key(old) else new
     return jax.tree.unflatten(structure, leaves)
 
