@@ -1,14 +1,17 @@
 """`OnlineBandit` on one core: latency, throughput, memory, recovery. K = 10, d = 50, m = 100, diagonal Z.
 
 taskset -c 0 python benchmarks/online.py latency batch history million replay tail default
+python benchmarks/online.py pending lessons
 """
 
 import os
 import resource
 import sys
 import tempfile
+import threading
 import time
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
@@ -159,6 +162,61 @@ def tail():
         )
 
 
+def pending():
+    """`select` while another thread works over 150 000 pending decisions, in one run with `select` by itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        one = bandit(journal=Path(folder) / "journal", snapshot_every=10**9)
+        one.warm_up(arms=ARMS)
+        for index in range(150_000):
+            one.select(CONTEXTS[index % 1000])
+        one.health()
+        beside = {
+            "by itself": lambda: time.sleep(5),
+            "beside snapshot": one.snapshot,
+            "beside health": lambda: [(one.health(), time.sleep(0.01)) for _ in range(300)],
+            "beside expire, of none": lambda: [(one.expire(older_than=1e6), time.sleep(0.01)) for _ in range(300)],
+            "beside expire, of all": lambda: one.expire(older_than=0),
+        }
+        for label, work in beside.items():
+            print(f"{label:>24}: {_beside(work, one)}", flush=True)
+        one.close()
+
+
+def lessons():
+    """`select` at 200 per second beside lessons in the background, 50 000 observations in memory."""
+    for name in ("neural-ucb", None):
+        policy = build("neural-ucb", dim=DIM, width=WIDTH, design="diagonal") if name else build(dim=DIM)
+        one = OnlineBandit(policy, learning="background", schedule="10")
+        one.warm_up(arms=ARMS)
+        rows = GENERATOR.normal(size=(50_000, DIM)).astype(np.float32)
+        one.fit(rows, None, np.sin(rows[:, 0]))
+        before = one.health().learned
+        seconds = []
+        for index in range(4000):
+            started = time.perf_counter()
+            decision = one.select(CONTEXTS[index % 1000])
+            seconds.append(time.perf_counter() - started)
+            one.observe(decision.id, 1.0)
+            time.sleep(max(0.0, 0.005 - (time.perf_counter() - started)))
+        learned = one.health().learned - before
+        one.close()
+        print(f"{name or 'default':>24}: select {percentiles(seconds)} beside {learned} lessons", flush=True)
+
+
+def _beside(work, one):
+    """Latencies of `select`, one per 2 ms, while a thread does the work, and how long that took."""
+    seconds, took = [], []
+    thread = threading.Thread(target=lambda: took.extend(timed(lambda _: work(), 1)))
+    thread.start()
+    for contexts in cycle(CONTEXTS):
+        seconds += timed(lambda _, contexts=contexts: one.select(contexts), 1)
+        if not thread.is_alive():
+            break
+        time.sleep(0.002)
+    thread.join()
+    return f"{took[0]:.2f} s; {len(seconds)} selects, {percentiles(seconds)}, worst {max(seconds) * 1e3:.1f} ms"
+
+
 def _select(one, decisions, index):
     decisions.append(one.select(CONTEXTS[index % 1000]))
 
@@ -173,5 +231,15 @@ def _resident():
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("latency", "batch", "history", "million", "replay", "tail", "default"):
+    for name in sys.argv[1:] or (
+        "latency",
+        "batch",
+        "history",
+        "million",
+        "replay",
+        "tail",
+        "default",
+        "pending",
+        "lessons",
+    ):
         globals()[name]()

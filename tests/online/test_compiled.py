@@ -1,5 +1,6 @@
 """Compiled programs: few of them, and none in the steady state."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -43,6 +44,28 @@ def test_nothing_is_compiled_in_the_steady_state():
     play(one, 40)
     one.select_many(contexts(0, 8, ARMS))
     assert one.health().compiled == compiled
+
+
+@pytest.mark.parametrize("settings", [{"floor": 0.31}, {"window": 300, "normalize": True, "floor": 0.32}])
+def test_observing_compiles_nothing_not_even_where_the_history_doubles(settings):
+    """A floor that no other test has: programs are shared between bandits with the same policy and floor."""
+    compiled = []
+
+    def listen(name, seconds, **_):
+        if "backend_compile" in name or "cache_retrieval" in name:
+            compiled.append(name)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        one = OnlineBandit(new_policy("lin-ucb"), schedule="50", **settings)
+        one.warm_up(arms=ARMS, observations=600)
+        assert compiled
+        compiled.clear()
+        play(one, 600)
+        one.health()
+        assert not compiled
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
 
 
 @pytest.mark.parametrize("counted", [False, True])

@@ -114,3 +114,18 @@ def test_a_lock_that_cannot_be_made_is_not_taken_for_one_in_use(monkeypatch, tmp
     monkeypatch.setattr(os, "open", denied)
     with pytest.raises(StorageError, match="could not be written: Permission denied"):
         disk.FolderLock(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other rights")
+def test_only_the_owner_may_read_what_is_written(tmp_path):
+    before = os.umask(0)
+    try:
+        with OnlineBandit(linear(), journal=tmp_path / "journal") as one:
+            play(one, 3)
+            one.snapshot()
+            one.save(tmp_path / "saved")
+    finally:
+        os.umask(before)
+    for folder in (tmp_path / "journal", tmp_path / "saved"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}

@@ -18,7 +18,7 @@ def test_an_explanation_and_the_health_can_be_read():
     one.observe(decision.id, 2.0)
     assert one.explain(decision.id).reward == 2.0
     with pytest.raises(ValueError, match="was never made"):
-        one.explain(f"{one.name}-12")
+        one.explain(one.ids.id_of(12))
     play(one, 30)
     health = one.health()
     assert health.inverse_drift < 1e-10

@@ -32,7 +32,7 @@ def test_unknown_second_and_foreign_rewards_are_refused_and_change_nothing():
     for wrong, why in (
         (decision.id, "already has its reward"),
         (foreign.id, "not of this bandit"),
-        (f"{one.name}-99", "was never made"),
+        (one.ids.id_of(99), "was never made"),
         ("nonsense", "not of this bandit"),
     ):
         with pytest.raises(ValueError, match=why):

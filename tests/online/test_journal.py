@@ -1,6 +1,7 @@
 """The journal's file: torn ends are cut, damage is refused, and a failed write ends all writing."""
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -186,3 +187,61 @@ def test_closing_releases_the_folder_even_if_a_fork_lives_on(tmp_path, monkeypat
     with OnlineBandit(linear(), journal=tmp_path / "journal") as again:
         assert again.health().observed == 0
     os.close(copy)
+
+
+@pytest.mark.parametrize("learning", ["inline", "background"])
+def test_health_says_that_the_journal_died_and_why(learning, tmp_path, monkeypatch, caplog):
+    one = OnlineBandit(linear(), journal=tmp_path / "journal", sync="each", learning=learning)
+    play(one, 2)
+    assert one.health().failure is None
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", failing)
+        with pytest.raises(StorageError, match="No space left"):
+            one.select(contexts(1))
+    assert "accepts no more writes: No space left on device; mend the disk" in one.health().failure
+    assert caplog.text.count("accepts no more writes") == 1
+    one.close()
+    assert "No space left" in one.health().failure
+
+
+@pytest.mark.parametrize("noticed", ["health", "select"])
+@pytest.mark.parametrize("how", ["deleted", "moved", "replaced"])
+def test_a_folder_that_is_gone_is_noticed(how, noticed, tmp_path):
+    folder = tmp_path / "journal"
+    one = OnlineBandit(linear(), journal=folder)
+    play(one, 2)
+    folder.rename(tmp_path / "elsewhere")
+    if how == "deleted":
+        shutil.rmtree(tmp_path / "elsewhere")
+    if how == "replaced":
+        OnlineBandit(linear(), journal=folder).close()
+    if noticed == "select":
+        with pytest.raises(StorageError, match="deleted, moved or replaced"):
+            one.select(contexts(1))
+    assert "deleted, moved or replaced" in one.health().failure
+    for refused in (one.snapshot, one.rollback, lambda: one.select(contexts(1))):
+        with pytest.raises(StorageError, match="accepts no more writes"):
+            refused()
+    one.close()
+
+
+def test_errors_of_the_disk_reach_the_caller_as_storage_errors(tmp_path, monkeypatch):
+    def denied(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    folder = tmp_path / "journal"
+    one = OnlineBandit(linear(), journal=folder)
+    play(one, 2)
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "glob", denied)
+        for refused in (one.snapshot, one.rollback, lambda: one.save(tmp_path / "saved")):
+            with pytest.raises(StorageError, match="Permission denied"):
+                refused()
+    one.close()
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "open", denied)
+        for refused in (lambda: OnlineBandit(linear(), journal=folder), lambda: OnlineBandit.load(folder)):
+            with pytest.raises(StorageError, match="Permission denied"):
+                refused()
+    with OnlineBandit.load(folder) as again:
+        assert again.health().observed == 2

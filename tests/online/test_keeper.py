@@ -1,12 +1,14 @@
 """A bandit's folder: restarts, rollbacks, snapshots, and files that are torn, missing, damaged or strange."""
 
 import shutil
+import threading
+import time
 
 import numpy as np
 import pytest
 
 from neuralucb import OnlineBandit, StorageError, build
-from neuralucb.online import journal, keeper, snapshots
+from neuralucb.online import bandit as bandit_module, journal, keeper, snapshots
 from neuralucb.online.codec import pack
 from tests.online.helpers import ARMS, DIM, contexts, fingerprint, linear, make, play
 
@@ -277,6 +279,25 @@ def test_a_damaged_journal_is_refused(tmp_path):
         OnlineBandit(linear(), journal=folder)
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [
+        b'[{"kind":"decide","first":0,"version":0,"time":0,"arms":null},{"rows":["|O",[1,20]],"c0":["<f4",[1,3]]}]',
+        b'[{"kind":"learn","promoted":true,"loss":0},{}]',
+        b'[{"kind":"fit"},{"c0":["<f4",[1,7]],"rewards":["<f8",[1]]}]',
+    ],
+)
+def test_a_forged_record_is_a_storage_error_that_names_the_file(forged, tmp_path):
+    folder = tmp_path / "journal"
+    OnlineBandit(linear(), journal=folder).close()
+    book = journal.Journal(folder, "none", lambda name: None)
+    book.begin(2, 0)
+    book.append(len(forged).to_bytes(4, "little") + forged + bytes(1000))
+    book.close()
+    with pytest.raises(StorageError, match=r"journal-00000002.log .*restore it from a backup"):
+        OnlineBandit(linear(), journal=folder)
+
+
 def test_unknown_events_and_files_in_the_way_are_storage_errors(tmp_path):
     folder = tmp_path / "journal"
     OnlineBandit(linear(), journal=folder).close()
@@ -291,3 +312,110 @@ def test_unknown_events_and_files_in_the_way_are_storage_errors(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(StorageError, match="cannot be a folder"):
         OnlineBandit(linear(), journal=tmp_path / "file")
+
+
+@pytest.mark.parametrize("damage", ["arrays flipped", "state missing", "manifest cut"])
+def test_a_damaged_newest_snapshot_falls_back_to_the_one_before_and_loses_nothing(damage, tmp_path, caplog):
+    folder, settings = tmp_path / "journal", {"schedule": "4", "snapshot_every": 10**6}
+    with OnlineBandit(linear(), journal=folder, **settings) as one:
+        for seed in range(3):
+            play(one, 5, seed)
+            one.snapshot()
+        play(one, 3, seed=9)
+        one.select(contexts(1))
+        before = fingerprint(one)
+    part, how = damage.split()
+    (path,) = folder.glob(f"snapshot-00000004.{part}.*")
+    whole = path.read_bytes()
+    path.unlink()
+    if how != "missing":
+        path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]) if how == "flipped" else whole[:-9])
+    for again in (lambda: OnlineBandit(linear(), journal=folder, **settings), lambda: OnlineBandit.load(folder)):
+        caplog.clear()
+        with again() as one:
+            assert fingerprint(one) == before
+            assert f"snapshot-00000004.{part}" in one.health().failure
+            assert "Continued from snapshot 3 and the journal" in one.health().failure
+            assert caplog.text.count("Continued from snapshot 3") == 1
+    with OnlineBandit(linear(), journal=folder, **settings) as one:
+        for _ in range(5):  # until the damaged one is the oldest, and then gone
+            one.snapshot()
+            assert one.health().failure is None
+    with OnlineBandit(linear(), journal=folder, **settings) as one:
+        assert fingerprint(one) == before
+
+
+def test_a_folder_of_which_every_snapshot_is_damaged_or_the_newest_is_newer_is_refused(tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(linear(), journal=folder) as one:
+        play(one, 5)
+        one.snapshot()
+    first, second = sorted(folder.glob("snapshot-*.manifest.json"))
+    text = second.read_text()
+    second.write_text(text.replace('"format": 2', '"format": 9'))
+    with pytest.raises(StorageError, match="format 9.*update"):
+        OnlineBandit.load(folder)
+    second.write_text("{}")
+    first.write_text("{}")
+    with pytest.raises(StorageError, match="snapshot-00000002.manifest.json is damaged"):
+        OnlineBandit.load(folder)
+
+
+def count_snapshots(folder):
+    return len(list(folder.glob("snapshot-*.manifest.json")))
+
+
+@pytest.mark.parametrize("learning", ["inline", "background", "manual"])
+def test_snapshots_are_due_by_decisions_too(learning, tmp_path):
+    folder = tmp_path / "journal"
+    with OnlineBandit(linear(), journal=folder, snapshot_every=10, learning=learning) as one:
+        for row in contexts(1, 25, ARMS):
+            one.select(row)
+        patience = time.monotonic() + 60
+        while count_snapshots(folder) < 2 and time.monotonic() < patience:  # the thread may be later
+            time.sleep(0.01)
+        assert count_snapshots(folder) >= 2
+        assert one.health().failure is None
+    with OnlineBandit.load(folder) as again:
+        assert again.health().pending == 25
+
+
+def test_a_decision_makes_no_snapshot_during_a_lesson(tmp_path, monkeypatch):
+    folder, begun, over = tmp_path / "journal", threading.Event(), threading.Event()
+
+    def slow(*arguments):
+        begun.set()
+        assert over.wait(60)
+        return train(*arguments)
+
+    train = bandit_module.train
+    monkeypatch.setattr(bandit_module, "train", slow)
+    with OnlineBandit(linear(), journal=folder, snapshot_every=10, learning="manual") as one:
+        lesson = threading.Thread(target=one.learn)
+        lesson.start()
+        assert begun.wait(60)
+        for row in contexts(1, 12, ARMS):
+            one.select(row)
+        assert count_snapshots(folder) == 1
+        over.set()
+        lesson.join()
+        one.select(contexts(2))
+        assert count_snapshots(folder) == 2
+
+
+def test_other_versions_are_told_once(tmp_path, monkeypatch, caplog):
+    folder = tmp_path / "journal"
+    with monkeypatch.context() as earlier:
+        earlier.setitem(keeper.VERSIONS, "version", "0.0.9")
+        earlier.setitem(keeper.VERSIONS, "jax", "0.4.1")
+        with OnlineBandit(linear(), journal=folder) as one:
+            play(one, 3)
+            one.save(tmp_path / "saved")
+    assert not caplog.text
+    for told in (1, 0, 0):
+        caplog.clear()
+        OnlineBandit(linear(), journal=folder).close()
+        assert caplog.text.count("was written with neuralucb 0.0.9, now ") == told
+        assert caplog.text.count("and jax 0.4.1, now ") == told
+    OnlineBandit.load(tmp_path / "saved")
+    assert "jax 0.4.1, now " in caplog.text

@@ -85,7 +85,7 @@ def check_nothing_lost(folder, log):
     decided = {line[1] for line in lines if line[0] == "D"}
     rewarded = {line[1]: np.float32(line[2]) for line in lines if line[0] == "R"}
     bandit = OnlineBandit(linear(), journal=folder, sync="none", snapshot_every=40, schedule="15")
-    pending = {f"{bandit.name}-{number}" for number in bandit.state.ledger.pending}
+    pending = {bandit.ids.id_of(number) for number in bandit.state.ledger.pending}
     rewards = bandit.state.observations.in_window()[1].tolist()
     health = bandit.health()
     bandit.close()

@@ -73,8 +73,8 @@ def test_a_folder_that_cannot_be_loaded_is_refused_with_the_reason(tmp_path):
     folder = bandit().save(tmp_path / "saved")
     manifest = next(folder.glob("*.manifest.json"))
     text = manifest.read_text()
-    manifest.write_text(text.replace('"format": 1', '"format": 2'))
-    with pytest.raises(StorageError, match="format 2.*update"):
+    manifest.write_text(text.replace('"format": 2', '"format": 3'))
+    with pytest.raises(StorageError, match="format 3.*update"):
         OnlineBandit.load(folder)
     manifest.write_text(text)
     with pytest.raises(ValueError, match="policy"):
@@ -99,7 +99,7 @@ def test_malformed_contents_with_the_right_checksum_are_a_storage_error(damage, 
     if damage == "settings":
         del fields["settings"]["normalize"]
     else:
-        fields["state"]["pending"]["lengths"] = []
+        fields["state"]["pending"] = {}
     data = {
         whole.name: b"\xff" * 99 if damage == "arrays" else whole.read_bytes(),
         state.name: json.dumps(fields).encode(),

@@ -97,7 +97,14 @@ class Online(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def observe_what_is_not_pending(self, data):
-        wrong = [*self.resolved, f"{self.bandit.name}-99999", "00000000-0", "", f"{self.bandit.name}-"]
+        wrong = [
+            *self.resolved,
+            self.bandit.ids.id_of(99999),
+            f"{self.bandit.name}-0",
+            "00000000-0",
+            "",
+            f"{self.bandit.name}-",
+        ]
         decision = data.draw(st.sampled_from(wrong))
         self._refuses(lambda: self.bandit.observe(decision, 1.0))
         if self.pending:

@@ -9,7 +9,9 @@ import numpy as np
 
 from neuralucb.experiments.results import Result, Traces
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.expansion import parquet_bytes
 from neuralucb.runtime.files import write_whole
+from neuralucb.runtime.memory import require_memory
 
 __all__ = ["StoredResult", "read_results", "write_results"]
 
@@ -66,6 +68,8 @@ def read_results(path: str | Path) -> list[StoredResult]:
     if Path(path).is_dir():
         raise InputError(f"path {path} is a folder; name the file that save wrote.")
     try:
+        needed = sum(parquet_bytes(parquet.read_metadata(Path(path))))
+        require_memory(needed, what=f"reading {path}", cure="save fewer results in one file", host=True)
         table = parquet.read_table(Path(path), partitioning=None)
     except (OSError, pa.ArrowInvalid) as problem:
         if isinstance(problem, FileNotFoundError):

@@ -14,6 +14,7 @@ from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, clean, take
 from neuralucb.logs.dsjson_labels import Columns, ids_of, labels_of, problems_of, ranking_of
 from neuralucb.logs.json_features import Features
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.memory import require_memory
 
 __all__ = ["ARM", "NUMBERS", "EventError", "Events", "read_dsjson"]
 
@@ -24,11 +25,15 @@ BATCH = 4096
 """Decisions per chunk."""
 NUMBERS = 1 << 21
 """Features per chunk, about: with many columns or arms it has fewer decisions."""
+BYTES_PER_NUMBER = 16
+"""Memory per feature of a chunk: itself, and a copy of those that can be used."""
 GROUP = 24
 """Lines that are read at once while they are all alike.
 
 A group's objects should stay in the cache, and below the number at which Python looks for cycles among them.
 """
+LONGEST = 1 << 24
+"""Bytes of a line, at most: as objects of Python it takes up to 30 times as much."""
 BUFFER = 1 << 20
 """Bytes read from the disk at once."""
 
@@ -92,8 +97,10 @@ class Events:
                 f"c has {count} actions, a ranks {len(ranking)}"
                 + ("" if given is None else f", p has {len(given)} probabilities")
             )
-        if not count:
-            raise EventError("no arm was available")
+        if not 0 < count <= MOST_ARMS:
+            raise EventError(
+                f"it has {count} actions, at most {MOST_ARMS} are read" if count else "no arm was available"
+            )
         cost, probability, chosen = _label(event)
         self.ranks.extend(ranking)
         if given is not None:
@@ -139,6 +146,7 @@ class Events:
             list(map(len, rankings)) != counts
             or list(map(len, given)) != counts
             or not all(counts)
+            or max(counts) > MOST_ARMS
             or None in costs
             or None in probabilities
             or [index + 1 for index in indices] != list(chosen)
@@ -180,6 +188,12 @@ class Events:
     def chunk(self, bad: Bad) -> Chunk:
         """The events in columns; those that cannot be used go to `bad`. Then start anew, with the same features."""
         columns = Columns(*zip(*self.events, strict=True))
+        require_memory(
+            BYTES_PER_NUMBER * self.size,
+            what=f"the table of lines {columns.line[0]} to {columns.line[-1]}, an action or event per row,",
+            cure="write fewer actions or features per event",
+            host=True,
+        )
         counts = np.asarray(columns.actions, np.int64)
         begins = np.cumsum(counts) - counts
         ranking, labels = ranking_of(np.asarray(self.ranks, np.int64), counts), labels_of(columns)
@@ -239,8 +253,15 @@ def _groups(path: Path) -> Iterator[list[bytes]]:
     """The lines of a file, a few at a time."""
     try:
         with path.open("rb", BUFFER) as file:
-            while lines := list(islice(file, GROUP)):
+            before, rest = 0, iter(lambda: file.readline(LONGEST + 1), b"")
+            while lines := list(islice(rest, GROUP)):
+                if max(map(len, lines)) > LONGEST:
+                    raise InputError(
+                        f"{path} has more than {LONGEST >> 20} MiB in one of the lines {before + 1} to "
+                        f"{before + len(lines)}; write one event per line, with fewer actions."
+                    )
                 yield lines
+                before += len(lines)
     except OSError as problem:
         raise InputError(f"{path} cannot be read: {problem.strerror}.") from None
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, as_integers, blank_times, clean, spans, take, unnamed
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.expansion import npz_bytes
+from neuralucb.runtime.memory import require_memory
 
 __all__ = ["from_obp", "read_npz", "to_obp", "write_npz"]
 
@@ -123,6 +125,7 @@ def to_obp(chunks: Iterable[Chunk]) -> dict[str, Any]:
 def read_npz(path: Path, bad: Bad) -> Iterator[Chunk]:
     """A dictionary stored as .npz: every key is an array, and keys that are None are left out."""
     feedback, name = {}, ""
+    require_memory(2 * npz_bytes(path), what=f"reading {path}", cure="split it, or convert it to Parquet", host=True)
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             for name in arrays.files:

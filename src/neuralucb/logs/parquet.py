@@ -11,6 +11,7 @@ import numpy as np
 from neuralucb.logs.arrow import WRITER_OPTIONS, chunk_of, list_lengths, list_values, schema_for, table_of
 from neuralucb.logs.chunk import MOST_ARMS, Bad, Chunk, Names, Summary, as_integers, clean, unnamed
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.expansion import parquet_bytes, refuse_bomb
 
 __all__ = ["META", "VERSION", "read_parquet", "summarize_parquet", "write_parquet"]
 
@@ -85,6 +86,8 @@ def _open(path: Path) -> Any:
         schema = file.schema_arrow
     except (ArrowException, OSError):
         raise InputError(f"{path} cannot be read: {_why_not_opened(path)}.") from None
+    largest = max(parquet_bytes(file.metadata), default=0)
+    refuse_bomb(path, largest, cure="write it in smaller row groups")
     _check_names(schema.names, path)
     for field in schema:
         _check_type(field, path)

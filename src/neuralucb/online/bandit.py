@@ -1,8 +1,5 @@
 """`OnlineBandit`: a policy in front of real traffic. The only class in the library that owns changing state."""
 
-import secrets
-import threading
-import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -14,13 +11,14 @@ from neuralucb.online.arms import ArmId, arm_id
 from neuralucb.online.choices import choose, decision_event, warm_up
 from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import shape_of_policy
+from neuralucb.online.decision_ids import DecisionIds
+from neuralucb.online.expiry import expire
 from neuralucb.online.health import Health, examine
 from neuralucb.online.inputs import (
     Request,
     RewardBounds,
     check_policy,
     feature_names,
-    is_number,
     read_ids,
     read_observations,
     read_request,
@@ -32,6 +30,7 @@ from neuralucb.online.keeper import Identity, Keeper, Saved, commit, readable, r
 from neuralucb.online.ledger import Decision, Explanation
 from neuralucb.online.lesson_record import warn
 from neuralucb.online.lessons import Background, Lesson, log_failure, train
+from neuralucb.online.process_lock import ProcessLock
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError, StorageError
@@ -102,8 +101,7 @@ class OnlineBandit:
             reward_range=reward_range, outside=outside, count_pending=count_pending, floor=floor,
             snapshot_every=snapshot_every, sync=sync,
         )  # fmt: skip
-        self.name: str = secrets.token_hex(8)
-        """with which the ids of its decisions begin"""
+        self.ids: DecisionIds = DecisionIds.new()
         self.policy = policy
         self.state: State = State(
             Programs(policy, self.settings["seed"], self.settings["floor"]),
@@ -115,19 +113,19 @@ class OnlineBandit:
         """everything it knows, to look at; only the methods of the bandit change it"""
         self._schedule = read_schedule(schedule)
         self._bounds = RewardBounds.read(self.settings)
-        self._lock = threading.RLock()
+        self._lock = ProcessLock()
         """held while the state is read or changed"""
-        self._learning = threading.RLock()
+        self._learning = ProcessLock()
         """held during a lesson or a snapshot, of which there is one at a time"""
         self._problem: str | None = None
         """why the last lesson or snapshot that was due could not be made, if so"""
         self._keeper: Keeper | None = None
         if journal is not None:
             self._keeper = Keeper(Path(journal), sync, self.state, self._identity)
-            self.name = self._keeper.identity.name
+            self.ids = self._keeper.identity.ids
         self._background = Background(self._do_what_is_due) if learning == "background" else None
         if self._keeper is not None:
-            self._after_observing()
+            self._catch_up()
 
     def select(self, contexts: Any = None, *, arms: Sequence[ArmId] | None = None, available: Any = None) -> Decision:
         """Choose an arm.
@@ -177,26 +175,21 @@ class OnlineBandit:
         self.observe_many([decision_id], [reward])
 
     def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float]) -> None:
-        """Record many rewards at once: all of them, or, if one is refused, none.
+        """Record many rewards at once: all of them, or, if one is refused, none. Raises what `observe` raises.
 
         Args:
             decision_ids: Ids of pending decisions, in any order.
             rewards: One finite number per decision.
-
-        Raises:
-            InputError: A decision is unknown, has expired or already has its reward, or a reward is not finite or
-                outside `reward_range`.
-            StorageError: The journal accepts no more writes.
         """
         ids = read_ids(decision_ids)
         values, clipped = read_rewards(rewards, self._bounds, len(ids))
         if len(values) == 0:
             return
         with self._lock:
-            numbers = self.state.ledger.numbers(ids, self.name)
+            numbers = self.state.ledger.numbers(ids, self.ids)
             arrays = {"numbers": np.asarray(numbers, np.int64), "rewards": values}
             self._commit(Event("reward", {"clipped": clipped} if clipped else {}, arrays))
-        self._after_observing()
+        self._catch_up()
 
     def fit(self, contexts: Any, arms: Any = None, rewards: Any = None) -> Lesson:
         """Start warm: observe the decisions of a log, then learn.
@@ -222,7 +215,7 @@ class OnlineBandit:
                 arrays = {**self.state.context_arrays(rows), "rewards": values}
                 self._commit(Event("fit", {"clipped": clipped} if clipped else {}, arrays))
         lesson = self.learn()
-        self._after_observing()
+        self._catch_up()
         return lesson
 
     def expire(self, older_than: float) -> int:
@@ -231,14 +224,9 @@ class OnlineBandit:
         Returns:
             How many decisions have expired; their rewards are no longer accepted.
         """
-        if not is_number(older_than) or not older_than >= 0:
-            raise InputError(f"older_than must be seconds, at least 0, got {older_than!r}.")
-        with self._lock:
-            numbers = self.state.ledger.older_than(older_than, time.time())
-            if numbers:
-                self._commit(Event("expire", {}, {"numbers": np.asarray(numbers, np.int64)}))
-        self._after_observing()
-        return len(numbers)
+        expired = expire(self.state, self._lock, self._commit, older_than=older_than)
+        self._catch_up()
+        return expired
 
     def learn(self) -> Lesson:
         """Train now, on what has been observed so far; other threads may select and observe during it.
@@ -318,8 +306,8 @@ class OnlineBandit:
             saved = Saved.read(folder, policy, example)
             bandit = cls(saved.policy, **saved.settings, journal=saved.journal, example=saved.example)
             if saved.journal is None:
-                identity = Identity(bandit.name, bandit.settings, bandit.policy)
-                bandit.name = restore_saved(bandit.state, identity, saved, folder).name
+                identity = Identity(bandit.ids, bandit.settings, bandit.policy)
+                bandit.ids = restore_saved(bandit.state, identity, saved, folder).ids
         return bandit
 
     def snapshot(self) -> int:
@@ -344,7 +332,9 @@ class OnlineBandit:
             return self._require_keeper().rollback(steps)
 
     def close(self) -> None:
-        """Wait for the lesson under way, sync the journal, and release its folder."""
+        """Wait for the lesson under way, sync the journal, and release its folder. In a fork it does nothing."""
+        if self._lock.is_inherited:
+            return
         if self._background is not None:
             self._background.close()
         with self._learning, self._lock:
@@ -360,36 +350,44 @@ class OnlineBandit:
     def explain(self, decision_id: str) -> Explanation:
         """Why a decision was made, arm by arm; print it. Pending decisions, and the last 1000 resolved ones."""
         with self._lock:
-            return self.state.ledger.explain(decision_id, self.name)
+            return self.state.ledger.explain(decision_id, self.ids)
 
     def health(self) -> Health:
         """Counters, memory, and whether the belief is sound; print it."""
-        with self._lock:
-            return examine(self.state, self._keeper, self._problem, self._next_lesson())
+        return examine(self.state, self._keeper, self._lock, self._problem, self._next_lesson)
+
+    @property
+    def name(self) -> str:
+        """With which the ids of its decisions begin."""
+        return self.ids.name
 
     @property
     def names(self) -> dict[str, list[str]] | None:
         """The names of a context's features, if it learned from a log: the `shared` ones, then each arm's `own`."""
         return self.state.names
 
-    def warm_up(self, arms: int | None = None, decisions: int = 1) -> int:
+    def warm_up(self, arms: int | None = None, decisions: int = 1, observations: int | None = None) -> int:
         """Compile in advance what decisions over so many arms, and learning, need.
 
         Args:
             arms: How many to choose from; by default those that were added.
             decisions: How many per call; above 1 for `select_many`.
+            observations: Up to how many lessons are compiled; by default the `window`, or as many as there are.
 
         Returns:
             How many programs have been compiled so far.
         """
+        self._lock.check()
         known = self.state.arms
         count = check_integer("arms", arms or known.capacity or max(1, len(known.slots)), 1)
         decisions = check_integer("decisions", decisions, 1)
-        return warm_up(self.state, decisions, count, sequential=self.settings["count_pending"])
+        most = None if observations is None else check_integer("observations", observations, 1)
+        warm_up(self.state, decisions, count, most, sequential=self.settings["count_pending"])
+        return self.health().compiled
 
     @property
     def _identity(self) -> Identity:
-        return Identity(self.name, self.settings, self.policy)
+        return Identity(self.ids, self.settings, self.policy)
 
     def _decide(self, request: Request) -> list[Decision]:
         """Choose, then write the choices to the journal and the ledger; only then are they decisions."""
@@ -407,17 +405,23 @@ class OnlineBandit:
             with self._lock:
                 self._commit(event)
                 batch = self.state.ledger.pending[basis.first]
-        return batch.decisions(self.name)
+        self._catch_up(lessons=False)
+        return batch.decisions(self.ids)
 
     def _commit(self, event: Event) -> None:
         commit(self._keeper, self.state, event)
 
-    def _after_observing(self) -> None:
-        if self._lesson_is_due() or (self._keeper is not None and self._keeper.is_due()):
-            if self._background is not None:
-                self._background.request()
-            else:
-                self._do_what_is_due()
+    def _catch_up(self, *, lessons: bool = True) -> None:
+        """Make what is due. After a decision, which waits for no lesson, only a snapshot, and none during a lesson."""
+        if not self._snapshot_is_due() and not (lessons and self._lesson_is_due()):
+            return
+        if self._background is not None:
+            self._background.request()
+        elif self._learning.take(wait=lessons):
+            try:
+                self._do_what_is_due(lessons=lessons)
+            finally:
+                self._learning.release()
 
     def _next_lesson(self) -> int | None:
         """At which observation the next lesson is due, if one is."""
@@ -428,15 +432,18 @@ class OnlineBandit:
         due = self._next_lesson()
         return due is not None and due <= self.state.observations.total
 
-    def _do_what_is_due(self) -> None:
+    def _snapshot_is_due(self) -> bool:
+        return self._keeper is not None and self._keeper.is_due()
+
+    def _do_what_is_due(self, *, lessons: bool = True) -> None:
         """A lesson, a snapshot, or both. If one fails, observations are safe all the same, and health() says why."""
         with self._learning:
             try:
-                if self._lesson_is_due():
+                if lessons and self._lesson_is_due():
                     self.learn()
-                if self._keeper is not None and self._keeper.is_due():
-                    self._keeper.snapshot(self._lock)
-                self._problem = None
+                if self._snapshot_is_due():
+                    self._require_keeper().snapshot(self._lock)
+                self._problem = None if lessons else self._problem
             except Exception as problem:
                 self._problem = log_failure(problem)
 

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from neuralucb.online.arms import ArmId
-from neuralucb.online.compiled import Choices, power_of_two
+from neuralucb.online.compiled import Choices, history_capacities, power_of_two
 from neuralucb.online.inputs import Request
 from neuralucb.online.ledger import column
 from neuralucb.online.state import Basis, Event, State
@@ -53,16 +53,20 @@ def decision_event(state: State, basis: Basis, ids: tuple[ArmId, ...] | None, ch
     return Event("decide", fields, arrays)
 
 
-def warm_up(state: State, decisions: int, arms: int, *, sequential: bool) -> int:
-    """Compile what so many decisions at once over so many arms, and a lesson, need; how many programs there are now."""
-    programs, observations = state.programs, state.observations
+def warm_up(state: State, decisions: int, arms: int, observations: int | None, *, sequential: bool) -> None:
+    """Compile what so many decisions at once over so many arms need, and every lesson up to so many observations.
+
+    A window bounds these; None stands for the window, or for as many as there are. Each doubling is one program.
+    """
+    programs, past = state.programs, state.observations
     programs.warm_up(state.belief, state.shape.zeros(decisions, arms), sequential=sequential)
-    contexts, rewards = observations.in_window()
-    history = observations.history(contexts, state.normalized(rewards))
-    programs.learn(0, state.belief, history)
-    if observations.window is not None and programs.reviews:
-        programs.review(state.belief, history)
-    return programs.compilations
+    contexts, rewards = past.in_window()
+    bounds = [each for each in (observations, past.window) if each is not None]
+    for capacity in history_capacities(len(rewards), min(bounds, default=0)):
+        history = past.history(contexts, state.normalized(rewards), capacity=capacity)
+        programs.learn(0, state.belief, history)
+        if past.window is not None and programs.reviews:
+            programs.review(state.belief, history)
 
 
 def _check_finite(rows: np.ndarray, request: Request) -> None:

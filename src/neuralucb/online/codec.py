@@ -10,12 +10,21 @@ import jax
 import numpy as np
 
 from neuralucb.policy import Belief
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, StorageError
 
-__all__ = ["changed_leaves", "leaves_of", "pack", "unpack", "with_leaves"]
+__all__ = ["TYPES", "changed_leaves", "check_type", "leaves_of", "pack", "unpack", "with_leaves"]
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _decode = json.JSONDecoder().raw_decode
+
+TYPES = {
+    "|b1": "BOOL", "|i1": "I8", "|u1": "U8", "<i2": "I16", "<u2": "U16", "<i4": "I32", "<u4": "U32", "<i8": "I64",
+    "<u8": "U64", "<f2": "F16", "<f4": "F32", "<f8": "F64",
+}  # fmt: skip
+"""What is written, in NumPy's words and in those of safetensors, and so what is read: a file that names another type,
+such as Python objects, is not ours."""
+
+MALFORMED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, struct.error)
 
 
 def pack(fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
@@ -25,17 +34,29 @@ def pack(fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     return b"".join([struct.pack("<I", len(text)), text, *(array.tobytes() for array in arrays.values())])
 
 
-def unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What `pack` was given. The caller has checked that the payload is complete."""
-    (length,) = struct.unpack_from("<I", payload)
-    start = 4 + length
-    text = payload[4:start].decode()
-    fields, end = _decode(text, 1)
-    arrays = {
-        name: np.ndarray(shape, kind, payload, start + offset)
-        for name, kind, shape, offset in _layout(text[end + 1 : -1])
-    }
+def unpack(payload: bytes, source: object = "a record") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What `pack` was given. Anything else is refused with StorageError, which names the source."""
+    try:
+        (length,) = struct.unpack_from("<I", payload)
+        start = 4 + length
+        text = payload[4:start].decode()
+        fields, end = _decode(text, 1)
+        arrays = {
+            name: np.ndarray(shape, kind, payload, start + offset)
+            for name, kind, shape, offset in _layout(text[end + 1 : -1])
+        }
+    except MALFORMED as problem:
+        raise StorageError(
+            f"{source} holds something that this version does not write: {problem}; restore it from a backup."
+        ) from problem
     return fields, arrays
+
+
+def check_type(name: str, kind: str) -> np.dtype:
+    """The type of an array as it is written, such as `<f4`; others raise ValueError."""
+    if kind not in TYPES:
+        raise InputError(f"array {name} must have one of the types {', '.join(sorted(TYPES))}, got {kind!r:.40}")
+    return np.dtype(kind)
 
 
 def leaves_of(belief: Belief, name: str) -> dict[str, np.ndarray]:
@@ -66,7 +87,7 @@ def with_leaves(belief: Belief, arrays: dict[str, np.ndarray], *, strict: bool =
                     f"array {index} of the belief is {array.dtype} {array.shape}, the policy's is {expected.dtype} "
                     f"{expected.shape}"
                 )
-            new = jax.numpy.array(array)
+            new = jax.device_put(np.array(array))  # compiles nothing, unlike jax.numpy.array
             leaves[int(index)] = jax.random.wrap_key_data(new) if _is_key(old) else new
     return jax.tree.unflatten(structure, leaves)
 
@@ -74,7 +95,7 @@ def with_leaves(belief: Belief, arrays: dict[str, np.ndarray], *, strict: bool =
 @lru_cache(maxsize=64)
 def _shapes(columns: tuple[tuple[str, np.dtype, tuple[int, ...]], ...]) -> str:
     """Names, types and shapes in JSON; the same for most decisions."""
-    return _encode({name: (kind.str, shape) for name, kind, shape in columns})
+    return _encode({name: (check_type(name, kind.str).str, shape) for name, kind, shape in columns})
 
 
 @lru_cache(maxsize=64)
@@ -82,7 +103,9 @@ def _layout(shapes: str) -> list[tuple[str, np.dtype, tuple[int, ...], int]]:
     """Name, type, shape and offset of every array, from what `_shapes` wrote."""
     layout, offset = [], 0
     for name, (kind, shape) in json.loads(shapes).items():
-        layout.append((name, np.dtype(kind), tuple(shape), offset))
+        if min(shape, default=0) < 0:
+            raise ValueError(f"array {name} has shape {shape}")
+        layout.append((name, check_type(name, kind), tuple(shape), offset))
         offset += math.prod(shape) * np.dtype(kind).itemsize
     return layout
 

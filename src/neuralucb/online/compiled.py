@@ -14,7 +14,7 @@ from neuralucb.online.ledger import PER_ARM, PER_CHOICE, column
 from neuralucb.policy import Belief, Choice, Info, Policy
 from neuralucb.rules import deterministic, floor
 
-__all__ = ["ROWS", "Choices", "Programs", "history_capacity", "power_of_two"]
+__all__ = ["ROWS", "Choices", "Programs", "history_capacities", "history_capacity", "power_of_two"]
 
 ROWS = 64
 """Observations absorbed per call. One program serves one row and many: the same numbers live and replayed."""
@@ -153,6 +153,14 @@ class Programs:
 def history_capacity(rows: int) -> int:
     """The capacity of a history that holds so many rows: a power of two."""
     return max(SMALLEST_HISTORY, power_of_two(rows))
+
+
+def history_capacities(rows: int, most: int) -> list[int]:
+    """The capacities that a history has while it grows from so many rows to so many."""
+    capacities = [history_capacity(rows)]
+    while capacities[-1] < most:
+        capacities.append(2 * capacities[-1])
+    return capacities
 
 
 def power_of_two(count: int) -> int:

@@ -6,14 +6,25 @@ neither `fcntl` nor durable folders, and locks with `msvcrt`.
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from neuralucb.runtime.errors import StorageError
 
-__all__ = ["FolderLock", "Step", "make_folder", "open_for_append", "sync_data", "sync_folder", "write_all"]
+__all__ = [
+    "FolderLock",
+    "Step",
+    "make_folder",
+    "open_for_append",
+    "storage_errors",
+    "sync_data",
+    "sync_folder",
+    "write_all",
+    "write_private",
+]
 
 Step = Callable[[str], None]
 """Called with the name of every step of writing, before it; what it raises stops the writing there. For tests."""
@@ -30,6 +41,8 @@ fcntl: Any = _import_if_present("fcntl")
 msvcrt: Any = _import_if_present("msvcrt")
 UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.ENOTTY)
 """What a file system answers that has no `F_FULLFSYNC`; any other error is a failed sync."""
+FILE_MODE, FOLDER_MODE = 0o600, 0o700
+"""Contexts and rewards may be personal: nobody but the owner reads them."""
 BINARY = getattr(os, "O_BINARY", 0)
 """Windows translates the ends of lines in files that are opened without it."""
 
@@ -47,7 +60,7 @@ class FolderLock:
         exclusive = os.O_EXCL if fcntl is None and msvcrt is None else 0
         in_use = f"{folder} is in use by another process or bandit; close that first"
         try:
-            handle = os.open(self._file, os.O_RDWR | os.O_CREAT | exclusive | BINARY, 0o644)
+            handle = os.open(self._file, os.O_RDWR | os.O_CREAT | exclusive | BINARY, FILE_MODE)
         except FileExistsError:
             raise StorageError(f"{in_use}, or delete {self._file} if its process is gone.") from None
         except OSError as problem:
@@ -77,23 +90,42 @@ class FolderLock:
             self._file.unlink(missing_ok=True)
 
 
+@contextmanager
+def storage_errors(folder: Path) -> Iterator[None]:
+    """Turns errors of the disk into a StorageError that names the folder."""
+    try:
+        yield
+    except OSError as problem:
+        raise StorageError(f"{folder} could not be read or written: {problem.strerror or problem}.") from problem
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder durably: the names of new folders are synced in their parents."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        for each in missing:
+            sync_folder(each.parent)
     except OSError as problem:
         raise StorageError(f"{folder} cannot be a folder: {problem.strerror or problem}.") from None
-    for each in missing:
-        sync_folder(each.parent)
 
 
 def open_for_append(path: Path) -> int:
     """A handle on a new file."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | BINARY, 0o644)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | BINARY, FILE_MODE)
 
 
-def write_all(handle: int, data: bytes) -> None:
+def write_private(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
+    """Write a new file that only its owner may read."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, FILE_MODE)
+    try:
+        for piece in pieces:
+            write_all(handle, piece)
+    finally:
+        os.close(handle)
+
+
+def write_all(handle: int, data: bytes | memoryview) -> None:
     """Write everything: the system may write less than it is given."""
     view = memoryview(data)
     while view:

@@ -1,6 +1,8 @@
 """The health of a bandit: counters, memory, and whether its belief is numerically sound."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 import jax
 
@@ -58,21 +60,39 @@ class Health(NamedTuple):
     compiled: int
     """programs compiled so far"""
     failure: str | None
-    """what is wrong, if anything: a lesson or snapshot that failed, with no good one since, or refused observations"""
+    """what is wrong, if anything: a journal that accepts no more writes, a newest snapshot that is damaged, a lesson or
+    snapshot that failed, with no good one since, or refused observations"""
 
     def __str__(self) -> str:
         return "\n".join(f"{name:>18}  {_shown(value)}" for name, value in self._asdict().items())
 
 
-def examine(state: State, keeper: Keeper | None, problem: str | None, due: int | None) -> Health:
-    """The health of a bandit, whose lock the caller holds.
+def examine(
+    state: State,
+    keeper: Keeper | None,
+    lock: AbstractContextManager[Any],
+    problem: str | None,
+    next_lesson: Callable[[], int | None],
+) -> Health:
+    """The health of a bandit. Its lock is held for the counters, not for the belief and the size of the journal.
 
-    problem  why a lesson or a snapshot could not be made
-    due      at which observation the next lesson is due
+    problem      why a lesson or a snapshot could not be made
+    next_lesson  at which observation the next lesson is due
     """
-    counts = state.counts
+    with lock:
+        health, belief = _counted(state, keeper, problem, next_lesson()), state.belief
+    designs = [leaf for leaf in jax.tree.leaves(belief, is_leaf=_is_full) if _is_full(leaf)]
+    return health._replace(
+        inverse_drift=max((float(exact(drift)(design)) for design in designs), default=float("nan")),
+        belief_bytes=sum(leaf.nbytes for leaf in jax.tree.leaves(belief)),
+        journal_bytes=0 if keeper is None else keeper.bytes,
+    )
+
+
+def _counted(state: State, keeper: Keeper | None, problem: str | None, due: int | None) -> Health:
+    """What is known without computing."""
+    counts, dead = state.counts, None if keeper is None else keeper.failure()
     decisions = counts["decisions"]
-    designs = [leaf for leaf in jax.tree.leaves(state.belief, is_leaf=_is_full) if _is_full(leaf)]
     return Health(
         decisions=decisions,
         pending=len(state.ledger.pending),
@@ -86,16 +106,16 @@ def examine(state: State, keeper: Keeper | None, problem: str | None, due: int |
         clipped=counts["clipped"],
         loss=state.loss,
         smallest_variance=state.smallest_variance,
-        inverse_drift=max((float(exact(drift)(design)) for design in designs), default=float("nan")),
+        inverse_drift=float("nan"),
         version=state.version,
-        belief_bytes=sum(leaf.nbytes for leaf in jax.tree.leaves(state.belief)),
+        belief_bytes=0,
         history_bytes=state.observations.bytes,
         pending_bytes=state.ledger.bytes,
-        journal_bytes=0 if keeper is None else keeper.bytes,
+        journal_bytes=0,
         torn_bytes=0 if keeper is None else keeper.torn_bytes,
         replayed=0 if keeper is None else keeper.replayed,
         compiled=state.programs.compilations,
-        failure="; ".join(filter(None, (problem, state.lessons.failure(counts["refused"])))) or None,
+        failure="; ".join(filter(None, (dead, problem, state.lessons.failure(counts["refused"])))) or None,
     )
 
 

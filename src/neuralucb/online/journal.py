@@ -3,16 +3,19 @@
 A crash may tear the end of a segment: an incomplete last record is cut off and counted. Damage before it is an error.
 """
 
+import errno
 import os
 import re
 import struct
 import threading
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, TypeAlias
 
 from neuralucb.online.disk import FolderLock, Step, open_for_append, sync_data, sync_folder, write_all
+from neuralucb.online.lesson_record import warn
 from neuralucb.runtime.errors import InputError, StorageError
 
 __all__ = ["SYNCS", "Journal", "Sync", "holds_records", "read_segment", "segments"]
@@ -29,6 +32,8 @@ CHECK = struct.Struct("<I")
 FRAME = HEADER.size + CHECK.size
 LARGEST = 1 << 31
 PAGE = 4096
+
+CURE = "mend the disk, and open the folder again"
 
 INTERVAL = 0.05
 """Seconds between two syncs with `interval`: what a power cut may lose."""
@@ -50,12 +55,13 @@ class Journal:
     def __init__(self, folder: Path, sync: Sync, step: Step) -> None:
         self.folder: Path = folder
         self._sync, self._step = sync, step
-        self._lock, self._owner = FolderLock(folder), os.getpid()
+        self._lock = FolderLock(folder)
         self._handle: int | None = None
         self._file_lock = threading.Lock()
         """held while the file is synced, or replaced by the next segment's"""
         self._failure: str | None = None
         self._unsynced = False
+        self._closed = False
         self.number: int = 0
         """of the next record"""
         self.segment: int = 0
@@ -64,13 +70,12 @@ class Journal:
 
     def begin(self, segment: int, number: int) -> None:
         """Write to a new segment, whose first record has this number."""
-        self._check()
+        self.check()
         with self._file_lock, _StopOnFailure(self):
             if self._handle is not None:
                 sync_data(self._handle)  # first: later records must not be on disk before it
             self._step("journal segment")
-            path = self.folder / f"journal-{segment:08d}.log"
-            handle = open_for_append(path)
+            handle = open_for_append(self._path(segment))
             write_all(handle, MAGIC)
             sync_data(handle)
             sync_folder(self.folder)
@@ -83,7 +88,7 @@ class Journal:
 
     def append(self, payload: bytes) -> None:
         """Add one record."""
-        self._check()
+        self.check()
         if len(payload) >= LARGEST:
             raise InputError(
                 f"a record must be below {LARGEST} bytes, got {len(payload)}; pass fewer decisions or rewards at once."
@@ -92,6 +97,7 @@ class Journal:
         handle = self._handle
         assert handle is not None
         with _StopOnFailure(self):
+            self._require_file(handle)
             self._step("journal write")
             write_all(handle, header + CHECK.pack(zlib.crc32(header)) + payload)
             if self._sync == "each":
@@ -101,8 +107,25 @@ class Journal:
             self.number += 1
 
     def fail(self, why: str) -> None:
-        """Accept no more writes."""
-        self._failure = self._failure or why
+        """Accept no more writes, and say so."""
+        if self._failure is None:
+            self._failure = why
+            warn(f"{self._words()}; {CURE}.")
+
+    def check(self) -> None:
+        """Raise StorageError if no more writes are accepted."""
+        if self._failure is not None:
+            raise StorageError(f"{self._words()}. What was acknowledged before is safe; {CURE}.")
+        if self._closed:
+            raise StorageError(f"{self.folder} accepts no more writes: it is closed. Open the folder again.")
+
+    def failure(self) -> str | None:
+        """Why no more writes are accepted, if so; that the folder was deleted is noticed here too."""
+        handle = self._handle
+        if self._failure is None and handle is not None:
+            with suppress(StorageError), _StopOnFailure(self):
+                self._require_file(handle)
+        return None if self._failure is None else f"{self._words()}; {CURE}"
 
     def close(self) -> None:
         """Sync, and release the folder. Closing twice does no harm."""
@@ -110,26 +133,30 @@ class Journal:
         if self._syncer is not None:
             self._syncer.join()
         handle, self._handle = self._handle, None
+        self._closed = True
         try:
             if handle is not None and self._failure is None:
                 with _StopOnFailure(self):
                     sync_data(handle)
         finally:
-            self.fail("it is closed")
             if handle is not None:
                 os.close(handle)
             self._lock.release()
 
-    def _check(self) -> None:
-        if os.getpid() != self._owner:
-            raise StorageError(
-                f"{self.folder} is written by process {self._owner}, of which this is a fork; give it another folder."
-            )
-        if self._failure is not None:
-            raise StorageError(
-                f"{self.folder} accepts no more writes: {self._failure}. What was acknowledged before is safe; mend "
-                "the disk, and open the folder again."
-            )
+    def _words(self) -> str:
+        return f"{self.folder} accepts no more writes: {self._failure}"
+
+    def _path(self, segment: int) -> Path:
+        return self.folder / f"journal-{segment:08d}.log"
+
+    def _require_file(self, handle: int) -> None:
+        """Raise OSError if the segment is no longer in its folder: what is written to it would be lost."""
+        try:
+            found = os.path.samestat(os.stat(self._path(self.segment)), os.fstat(handle))
+        except FileNotFoundError:
+            found = False
+        if not found:
+            raise FileNotFoundError(errno.ENOENT, "its newest segment was deleted, moved or replaced")
 
     def _sync_regularly(self) -> None:
         while not self._closing.wait(INTERVAL):

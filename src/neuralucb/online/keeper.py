@@ -1,17 +1,20 @@
 """A bandit's folder: events are written to a journal first; a restart reads a snapshot and replays the journal."""
 
 import math
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from neuralucb import __version__
 from neuralucb.algorithms import rebuild
 from neuralucb.online import snapshots
 from neuralucb.online.codec import pack, unpack
+from neuralucb.online.decision_ids import DecisionIds
+from neuralucb.online.disk import storage_errors
 from neuralucb.online.journal import Journal, Sync, holds_records, read_segment, segments
 from neuralucb.online.lesson_record import refusal_words, warn
 from neuralucb.online.snapshots import Snapshot
@@ -27,6 +30,9 @@ MALFORMED = (KeyError, TypeError, IndexError, AttributeError, OverflowError)
 REPLAY_ROWS = 4096
 """Observations absorbed at once while a journal is replayed."""
 
+VERSIONS = {"version": __version__, "jax": jax.__version__}
+"""With which a folder is written: other ones may round otherwise."""
+
 FIXED_SETTINGS = ("seed", "window", "normalize")
 """Settings with which a folder must be opened again as it was made."""
 
@@ -34,8 +40,7 @@ FIXED_SETTINGS = ("seed", "window", "normalize")
 class Identity(NamedTuple):
     """Which bandit a folder belongs to."""
 
-    name: str
-    """with which the ids of its decisions begin"""
+    ids: DecisionIds
     settings: dict[str, Any]
     policy: Policy
 
@@ -52,7 +57,7 @@ class Saved(NamedTuple):
     @classmethod
     def read(cls, folder: Path, policy: Policy | None, example: Any) -> "Saved":
         """From a folder; a policy that `build` did not make must be given."""
-        _, snapshot = snapshots.read(folder)
+        snapshot, _ = snapshots.read_newest_intact(folder)
         settings, origin, leaves = (snapshot.fields[name] for name in ("settings", "origin", "leaves"))
         if policy is None:
             if origin is None:
@@ -69,7 +74,7 @@ class Keeper:
     def __init__(self, folder: Path, sync: Sync, state: State, identity: Identity) -> None:
         self.folder = folder
         self.identity: Identity = identity
-        """with the name of the bandit that the folder belongs to"""
+        """with the ids of the bandit that the folder belongs to"""
         self.torn_bytes: int = 0
         """cut off the end of the journal"""
         self.replayed: int = 0
@@ -78,13 +83,17 @@ class Keeper:
         """the number of the first record after the last snapshot"""
         self._rolled_back_to: int | None = None
         """the snapshot that a rollback went to, until there is a newer one"""
+        self._damage: str | None = None
+        """what is wrong with the newest snapshot, if it is damaged"""
         self._journal = Journal(folder, sync, lambda name: step(name))
         try:
-            snapshots.remove_partial_files(folder)
             with readable(folder):
-                number, settings = self._recover() if snapshots.numbers(folder) else self._begin()
+                snapshots.remove_partial_files(folder)
+                number, is_current = self._recover() if snapshots.numbers(folder) else self._begin()
                 self._journal.begin(max(segments(folder), default=0) + 1, number)
-                if settings != identity.settings:
+                if not self.identity.ids.secret:
+                    self._journal.append(pack({"kind": "ids", **self._give_secret().export()}, {}))
+                if not is_current:
                     self.snapshot(nullcontext())  # `load` uses the settings of the last snapshot
         except BaseException:
             self._journal.close()
@@ -105,22 +114,26 @@ class Keeper:
     def snapshot(self, lock: AbstractContextManager[Any]) -> int:
         """Write a snapshot, start a new segment, and delete the segments that no snapshot needs.
 
-        The lock is held while the state is copied, not while it is written.
+        The lock is held while the state is frozen, not while it is put together and written.
         """
-        with lock:
-            self._journal.begin(max(segments(self.folder), default=0) + 1, self._journal.number)
-            taken = _snapshot_of(self._state, self.identity, self._journal.segment, self._journal.number)
-            self._snapshot_at, self._rolled_back_to = self._journal.number, None
-        number = snapshots.write(self.folder, taken, step=lambda name: step(name))
-        oldest = snapshots.read_segment_number(self.folder, snapshots.numbers(self.folder)[0])
-        for segment, path in segments(self.folder).items():
-            if segment < oldest:
-                path.unlink(missing_ok=True)
-        return number
+        with storage_errors(self.folder):
+            with lock:
+                self._journal.begin(max(segments(self.folder), default=0) + 1, self._journal.number)
+                taken = _snapshot_of(self._state, self.identity, self._journal.segment, self._journal.number)
+                self._snapshot_at, self._rolled_back_to = self._journal.number, None
+            number = snapshots.write(self.folder, taken(), step=lambda name: step(name))
+            self._damage = None  # it is the newest no more
+            oldest = snapshots.oldest_segment(self.folder)
+            for segment, path in segments(self.folder).items():
+                if segment < oldest:
+                    path.unlink(missing_ok=True)
+            return number
 
     def rollback(self, steps: int) -> int:
         """Restore the belief and observations of an older snapshot; pending decisions stay pending."""
-        older = [number for number in snapshots.numbers(self.folder) if number < (self._rolled_back_to or math.inf)]
+        self._journal.check()
+        with storage_errors(self.folder):
+            older = [each for each in snapshots.numbers(self.folder) if each < (self._rolled_back_to or math.inf)]
         if steps > len(older):
             raise InputError(f"steps must be at most {len(older)}, the number of older snapshots, got {steps}.")
         number, snapshot = snapshots.read(self.folder, older[-steps])
@@ -137,38 +150,51 @@ class Keeper:
         """Sync the journal and release the folder."""
         self._journal.close()
 
+    def failure(self) -> str | None:
+        """Why nothing more can be written, or that the newest snapshot is damaged, if so."""
+        damage = None if self._damage is None else f"{self._damage}; the next snapshot takes its place"
+        return "; ".join(filter(None, (self._journal.failure(), damage))) or None
+
     @property
     def bytes(self) -> int:
         """Size of the journal on disk."""
-        return sum(path.stat().st_size for path in segments(self.folder).values() if path.exists())
+        size = 0
+        for path in segments(self.folder).values():
+            with suppress(FileNotFoundError):  # a snapshot may be deleting it
+                size += path.stat().st_size
+        return size
 
-    def _begin(self) -> tuple[int, dict[str, Any]]:
+    def _begin(self) -> tuple[int, bool]:
         """Start a journal from a snapshot of the current state: empty, or restored from what `save` wrote."""
         if segments(self.folder):
             raise StorageError(
                 f"{self.folder} has a journal but no snapshot to start from; restore the missing files from a backup."
             )
-        snapshots.write(self.folder, _snapshot_of(self._state, self.identity, 1, 0), step=lambda name: step(name))
-        return 0, self.identity.settings
+        snapshots.write(self.folder, _snapshot_of(self._state, self.identity, 1, 0)(), step=lambda name: step(name))
+        return 0, True
 
-    def _recover(self) -> tuple[int, dict[str, Any]]:
-        """Restore the newest snapshot, and replay the journal since.
+    def _recover(self) -> tuple[int, bool]:
+        """Restore the newest snapshot that is not damaged, and replay the journal since.
 
-        Returns the number of the next record, and the settings that the folder was last used with.
+        Returns the number of the next record, and whether the folder was last used with these settings and versions.
         """
-        _, snapshot = snapshots.read(self.folder)
+        snapshot, self._damage = snapshots.read_newest_intact(self.folder)
+        if self._damage is not None:
+            warn(f"{self._damage}.")
         self.identity = _restore(self._state, self.identity, snapshot, self.folder)
         number = self._snapshot_at = int(snapshot.fields["record"])
         first = int(snapshot.fields["segment"])
         if first == 0:
+            self._give_secret()
             return self._begin()  # `save` wrote it: it has no journal yet
         for path, is_last in self._segments_from(first, number):
             for payload in read_segment(path, number, last=is_last, torn=self._count_torn):
-                self._replay(*unpack(payload))
+                self._replay(path, *unpack(payload, path))
                 number += 1
         self._state.absorb_buffer()
         self._state.abandon()
-        return number, snapshot.fields["settings"]
+        is_same = not _tell_other_versions(snapshot, self.folder)
+        return number, is_same and snapshot.fields["settings"] == self.identity.settings
 
     def _segments_from(self, first: int, record: int) -> list[tuple[Path, bool]]:
         """The segments to replay from `first` on, and whether each is the last."""
@@ -183,8 +209,11 @@ class Keeper:
             list(read_segment(paths.pop(), None, last=True, torn=self._count_torn))  # deletes it if it has no header
         return [(path, path == paths[-1]) for path in paths]
 
-    def _replay(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _replay(self, path: Path, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         kind = fields.pop("kind")
+        if kind == "ids":
+            self.identity = self.identity._replace(ids=DecisionIds.restored(fields))
+            return
         if not self._state.knows(kind):
             raise StorageError(
                 f"{self.folder} has an event {kind!r}, which this version does not know; update neuralucb."
@@ -192,9 +221,19 @@ class Keeper:
         if kind == "rollback":
             self._rolled_back_to, snapshot = snapshots.read(self.folder, fields["snapshot"])
             fields, arrays = snapshot.fields["state"], snapshot.arrays
-        self._state.apply(Event(kind, fields, arrays))
-        self._state.absorb_buffer(above=REPLAY_ROWS)
+        try:
+            self._state.apply(Event(kind, fields, arrays))
+            self._state.absorb_buffer(above=REPLAY_ROWS)
+        except (ValueError, AssertionError) as problem:
+            raise StorageError(
+                f"{path} has an event {kind!r} that does not fit the bandit: {problem}; restore it from a backup."
+            ) from problem
         self.replayed += 1
+
+    def _give_secret(self) -> DecisionIds:
+        """Ids with codes from here on, in a folder that version 0.1 wrote."""
+        self.identity = self.identity._replace(ids=self.identity.ids.with_secret(self._state.ledger.reserved))
+        return self.identity.ids
 
     def _count_torn(self, size: int) -> None:
         self.torn_bytes += size
@@ -217,27 +256,30 @@ def commit(keeper: Keeper | None, state: State, event: Event) -> None:
 
 
 def save(folder: Path, state: State, identity: Identity, lock: AbstractContextManager[Any]) -> Path:
-    """Write a bandit to a folder, without a journal. The lock is held while the state is copied."""
-    if segments(folder) or (folder / "lock").exists():
-        raise InputError(f"path must not be the folder of a journal, got {folder}; snapshot() writes there.")
-    with lock:
-        taken = _snapshot_of(state, identity, 0, 0)
-    snapshots.write(folder, taken, retain=1, step=lambda name: step(name))
+    """Write a bandit to a folder, without a journal. The lock is held while the state is frozen."""
+    with storage_errors(folder):
+        if segments(folder) or (folder / "lock").exists():
+            raise InputError(f"path must not be the folder of a journal, got {folder}; snapshot() writes there.")
+        with lock:
+            taken = _snapshot_of(state, identity, 0, 0)
+        snapshots.write(folder, taken(), retain=1, step=lambda name: step(name))
     return folder
 
 
 def restore_saved(state: State, identity: Identity, saved: Saved, folder: Path) -> Identity:
     """Restore what `save` wrote; returns the identity of the bandit that was saved."""
     restored = _restore(state, identity, saved.snapshot, folder)
+    _tell_other_versions(saved.snapshot, folder)
     state.ledger.reserved = int(saved.snapshot.fields["given"])
-    return restored
+    return restored._replace(ids=restored.ids.with_secret(state.ledger.reserved))
 
 
 @contextmanager
 def readable(folder: Path) -> Iterator[None]:
-    """Turns the errors of malformed fields into a StorageError that names the folder."""
+    """Turns errors of the disk and of malformed fields into a StorageError that names the folder."""
     try:
-        yield
+        with storage_errors(folder):
+            yield
     except MALFORMED as problem:
         raise StorageError(
             f"{folder} has contents that this version cannot read: {problem!r}; restore the files from a backup."
@@ -248,11 +290,11 @@ def step(name: str) -> None:
     """Called with the name of every step of writing, before it; tests replace it to crash there."""
 
 
-def _snapshot_of(state: State, identity: Identity, segment: int, record: int) -> Snapshot:
-    """A bandit at this moment. The caller holds its lock."""
-    fields, arrays = state.export()
+def _snapshot_of(state: State, identity: Identity, segment: int, record: int) -> Callable[[], Snapshot]:
+    """A bandit at this moment, put together by the function returned. The caller holds its lock, but not for that."""
+    export = state.freeze()
     about = {
-        "name": identity.name,
+        **identity.ids.export(),
         "settings": identity.settings,
         "origin": _plain(identity.policy.origin),
         "leaves": state.shape.leaves,
@@ -260,19 +302,33 @@ def _snapshot_of(state: State, identity: Identity, segment: int, record: int) ->
         "given": state.ledger.reserved,
         "segment": segment,
         "record": record,
-        "version": __version__,
+        **VERSIONS,
     }
-    return Snapshot({**about, "state": fields}, arrays, segment)
+
+    def snapshot() -> Snapshot:
+        fields, arrays = export()
+        return Snapshot({**about, "state": fields}, arrays, segment)
+
+    return snapshot
 
 
 def _restore(state: State, identity: Identity, snapshot: Snapshot, folder: Path) -> Identity:
-    """Restore a snapshot, which must be of a bandit like this one; returns the identity with the snapshot's name."""
+    """Restore a snapshot, which must be of a bandit like this one; returns the identity with the snapshot's ids."""
     _check_same(state, identity, snapshot, folder)
     try:
         state.restore(snapshot.fields["state"], snapshot.arrays)
     except (ValueError, *MALFORMED) as problem:
         raise StorageError(f"{folder} does not hold the state of this bandit's policy: {problem}.") from problem
-    return identity._replace(name=snapshot.fields["name"])
+    return identity._replace(ids=DecisionIds.restored(snapshot.fields))
+
+
+def _tell_other_versions(snapshot: Snapshot, folder: Path) -> bool:
+    """Log that other versions wrote a snapshot, and return whether they did; version 0.1 did not record that of jax."""
+    changed = [(name, snapshot.fields.get(name, now), now) for name, now in VERSIONS.items()]
+    words = [f"{name.replace('version', 'neuralucb')} {then}, now {now}" for name, then, now in changed if then != now]
+    if words:
+        warn(f"{folder} was written with {' and '.join(words)}; numbers may differ from earlier ones in last digits.")
+    return bool(words)
 
 
 def _check_same(state: State, identity: Identity, snapshot: Snapshot, folder: Path) -> None:

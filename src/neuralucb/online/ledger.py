@@ -1,5 +1,6 @@
 """The ledger of decisions: what was chosen and why, which rewards are pending, and the last ones that are resolved."""
 
+import json
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -9,10 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralucb.online.arms import ArmId
+from neuralucb.online.decision_ids import DecisionIds
+from neuralucb.online.pending import Pending, let_others_run
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.records import brief
 
-__all__ = ["PER_ARM", "PER_CHOICE", "Decision", "DecisionBatch", "Explanation", "Ledger", "column"]
+__all__ = ["PER_ARM", "PER_CHOICE", "Decision", "DecisionBatch", "Explanation", "FrozenLedger", "Ledger", "column"]
 
 PER_ARM = ("mean", "width", "score", "propensities")
 PER_CHOICE = ("chosen", "greedy", "exploration", "propensity")
@@ -22,8 +25,10 @@ greedy       the arm with the highest mean
 exploration  γ, the scale that turned widths into scores
 propensity   of the arm chosen; NaN for a deterministic choice
 """
-DIGITS = 20
-"""More than any decision's number has."""
+COLUMNS: dict[str, type[np.int64] | type[np.float64]] = {
+    "numbers": np.int64, "versions": np.int64, "times": np.float64, "arms": np.int64, "lengths": np.int64,
+}  # fmt: skip
+"""What is stored of every pending decision beside its row and context; `arms` counts the sets of arms in `arm_sets`."""
 EXPLAINABLE = 1000
 """Resolved decisions that can still be explained."""
 
@@ -114,11 +119,11 @@ class DecisionBatch(NamedTuple):
         """The id of an arm, or its number."""
         return position if self.arms is None else self.arms[position]
 
-    def decisions(self, bandit_name: str) -> list[Decision]:
+    def decisions(self, naming: DecisionIds) -> list[Decision]:
         """The decisions as a caller sees them."""
         chosen, propensity = (column(self.rows, name).tolist() for name in ("chosen", "propensity"))
         positions = list(map(int, chosen))
-        ids = [f"{bandit_name}-{number}" for number in range(self.first, self.first + len(positions))]
+        ids = map(naming.id_of, range(self.first, self.first + len(positions)))
         arms = positions if self.arms is None else map(self.arms.__getitem__, positions)
         mean, width, score, propensities = (column(self.rows, name) for name in PER_ARM)
         propensity = [None if math.isnan(each) else each for each in propensity]
@@ -151,8 +156,10 @@ class Ledger:
     """Pending decisions by number, and the last resolved ones, which can still be explained."""
 
     def __init__(self) -> None:
-        self.pending: dict[int, DecisionBatch] = {}
+        self.pending: Pending[DecisionBatch] = Pending()
         """by number; a decision's row in its batch is `number - batch.first`"""
+        self.bytes: int = 0
+        """memory used by pending decisions"""
         self.next: int = 0
         """the number after the last decision recorded"""
         self.reserved: int = 0
@@ -179,7 +186,8 @@ class Ledger:
         """Record decisions as pending."""
         count = len(batch.rows)
         end = batch.first + count
-        self.pending.update(dict.fromkeys(range(batch.first, end), batch))
+        self.pending.put(batch.first, count, batch)
+        self.bytes += batch.bytes
         if count > 1:
             self._remaining[batch.first] = count
         self.next = max(self.next, end)
@@ -208,28 +216,26 @@ class Ledger:
             self._resolved[number] = (batch.single(number - batch.first), status, reward)
             if batch.first in self._remaining:
                 self._release(batch)
+            else:
+                self.bytes -= batch.bytes
         while len(self._resolved) > EXPLAINABLE:
             self._resolved.popitem(last=False)
 
-    def numbers(self, decision_ids: Iterable[str], bandit_name: str) -> list[int]:
+    def numbers(self, decision_ids: Iterable[str], naming: DecisionIds) -> list[int]:
         """The numbers of decisions by their ids; all must be pending."""
-        numbers = [_parse_id(decision_id, bandit_name) for decision_id in decision_ids]
+        numbers = [naming.number_of(decision_id) for decision_id in decision_ids]
         for number in numbers:
             if number not in self.pending:
                 raise InputError(
-                    f"decision {bandit_name}-{number} {self._history(number)}; observe takes pending decisions only."
+                    f"decision {naming.id_of(number)} {self._history(number)}; observe takes pending decisions only."
                 )
         if len(set(numbers)) < len(numbers):
             raise InputError("decision_ids must be distinct: a decision has one reward.")
         return numbers
 
-    def older_than(self, seconds: float, now: float) -> list[int]:
-        """Decisions pending for so long. A clock that was set back gives no negative ages."""
-        return [number for number, batch in self.pending.items() if max(0.0, now - batch.time) >= seconds]
-
-    def explain(self, decision_id: str, bandit_name: str) -> Explanation:
+    def explain(self, decision_id: str, naming: DecisionIds) -> Explanation:
         """Everything about one decision."""
-        number = _parse_id(decision_id, bandit_name)
+        number = naming.number_of(decision_id)
         if number in self.pending:
             batch, status, reward = self.pending[number], "pending", None
         elif number in self._resolved:
@@ -240,46 +246,29 @@ class Ledger:
                 "resolved ones can be explained."
             )
         batch = batch.single(number - batch.first)
-        (decision,) = batch.decisions(bandit_name)
+        (decision,) = batch.decisions(naming)
         greedy, exploration = (column(batch.rows, name)[0] for name in ("greedy", "exploration"))
         return Explanation(
             decision, batch.arms or range(len(decision.mean)), float(exploration), batch.arm(int(greedy)),
             decision.position != int(greedy), status, reward,
         )  # fmt: skip
 
-    @property
-    def bytes(self) -> int:
-        """Memory used by pending decisions."""
-        return sum({id(batch): batch.bytes for batch in self.pending.values()}.values())
-
-    def export(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The pending decisions, as plain values and arrays."""
-        located = self._locate(self.pending)
-        fields = {
-            "numbers": list(self.pending),
-            "next": self.next,
-            "versions": [batch.version for batch, _ in located],
-            "times": [batch.time for batch, _ in located],
-            "arms": [batch.arms for batch, _ in located],
-            "lengths": [batch.rows.shape[1] for batch, _ in located],
-        }
-        empty = np.zeros(0, np.float32)
-        arrays = {"rows": np.concatenate([batch.rows[row] for batch, row in located] or [empty])}
-        if located:
-            arrays |= {f"context.{leaf}": rows for leaf, rows in enumerate(self.contexts(self.pending))}
-        return fields, arrays
+    def freeze(self) -> "FrozenLedger":
+        """The ledger at this moment, however it changes later."""
+        return FrozenLedger(self.pending.freeze(), self.next)
 
     @classmethod
     def restored(cls, fields: dict[str, Any], arrays: dict[str, np.ndarray], leaves: int) -> "Ledger":
-        """The ledger that `export` described."""
+        """The ledger that `FrozenLedger.export` described."""
         ledger, start = cls(), 0
-        for row, number in enumerate(fields["numbers"]):
-            arms, end = fields["arms"][row], start + fields["lengths"][row]
+        numbers, versions, times, arms, lengths = _columns(fields, arrays)
+        for row, number in enumerate(numbers):
+            end = start + lengths[row]
             context = tuple(arrays[f"context.{leaf}"][row : row + 1] for leaf in range(leaves))
-            ledger.add(DecisionBatch(
-                number, fields["versions"][row], fields["times"][row], None if arms is None else tuple(arms),
-                arrays["rows"][None, start:end], context,
-            ))  # fmt: skip
+            batch = DecisionBatch(
+                number, versions[row], times[row], arms[row], arrays["rows"][None, start:end], context
+            )
+            ledger.add(batch)
             start = end
         ledger.next = ledger.reserved = int(fields["next"])
         return ledger
@@ -294,9 +283,12 @@ class Ledger:
         if self._remaining[batch.first] > len(batch.rows) // 8:
             return
         del self._remaining[batch.first]
+        self.bytes -= batch.bytes
         for row in range(len(batch.rows)):
             if batch.first + row in self.pending:
-                self.pending[batch.first + row] = batch.single(row)
+                single = batch.single(row)
+                self.pending.put(single.first, 1, single)
+                self.bytes += single.bytes
 
     def _history(self, number: int) -> str:
         """What happened to a decision that is not pending."""
@@ -307,10 +299,53 @@ class Ledger:
         return "already has its reward, or has expired"
 
 
-def _parse_id(decision_id: str, bandit_name: str) -> int:
-    """The number of a decision from its id."""
-    owner, _, number = decision_id.rpartition("-") if isinstance(decision_id, str) else ("", "", "")
-    canonical = number.isdecimal() and len(number) <= DIGITS and str(int(number)) == number
-    if owner != bandit_name or not canonical:
-        raise InputError(f"decision {decision_id!r} is not of this bandit, whose ids begin with {bandit_name}-.")
-    return int(number)
+class FrozenLedger(NamedTuple):
+    """The pending decisions of one moment."""
+
+    blocks: list[dict[int, DecisionBatch]]
+    next: int
+
+    def export(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """As plain values and arrays: block by block, so that other threads are held up by one block at most."""
+        arms_seen: dict[tuple[ArmId, ...], int] = {}
+        texts: list[str] = []
+        pieces: dict[str, list[np.ndarray]] = {"rows": [np.zeros(0, np.float32)]}
+        for name, kind in COLUMNS.items():
+            pieces[name] = [np.zeros(0, kind)]
+        for block in self.blocks:
+            let_others_run()
+            located = [(batch, number - batch.first) for number, batch in block.items()]
+            sets = [batch.arms for batch, _ in located]
+            new = [arms for arms in dict.fromkeys(sets) if arms is not None and arms not in arms_seen]
+            arms_seen |= {arms: len(arms_seen) + index for index, arms in enumerate(new)}
+            texts += [json.dumps(new)[1:-1]] if new else []
+            columns = {
+                "numbers": list(block),
+                "versions": [batch.version for batch, _ in located],
+                "times": [batch.time for batch, _ in located],
+                "arms": [-1 if arms is None else arms_seen[arms] for arms in sets],
+                "lengths": [batch.rows.shape[1] for batch, _ in located],
+            }
+            for name, values in columns.items():
+                pieces[name].append(np.asarray(values, COLUMNS[name]))
+            pieces["rows"].append(np.concatenate([batch.rows[row] for batch, row in located]))
+            for leaf in range(len(located[0][0].context)):
+                rows = np.stack([batch.context[leaf][row] for batch, row in located])
+                pieces.setdefault(f"context.{leaf}", []).append(rows)
+        arrays = {name: np.concatenate(parts) for name, parts in pieces.items()}
+        arrays["arm_sets"] = np.frombuffer(f"[{','.join(texts)}]".encode(), np.uint8)
+        return {"next": self.next}, arrays
+
+
+def _columns(fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[list[Any], ...]:
+    """Numbers, versions, times, arms and lengths of pending decisions; version 0.1 kept them among the fields."""
+    if "numbers" in fields:
+        numbers, versions, times, lengths = (fields[name] for name in ("numbers", "versions", "times", "lengths"))
+        sets = [None if arms is None else tuple(arms) for arms in fields["arms"]]
+    else:
+        numbers, versions, times, lengths = (
+            arrays[name].tolist() for name in ("numbers", "versions", "times", "lengths")
+        )
+        known = [tuple(arms) for arms in json.loads(arrays["arm_sets"].tobytes())]
+        sets = [None if index < 0 else known[index] for index in arrays["arms"].tolist()]
+    return numbers, versions, times, sets, lengths

@@ -47,10 +47,10 @@ class Observations:
         """The rows to learn from: the window, or all."""
         return self.since(0 if self.window is None else self.total - self.window)
 
-    def history(self, contexts: Any, rewards: np.ndarray) -> History:
-        """Rows as a policy's `learn` takes them, padded to a power of two."""
+    def history(self, contexts: Any, rewards: np.ndarray, *, capacity: int | None = None) -> History:
+        """Rows as a policy's `learn` takes them, padded to a power of two, by default the next one."""
         count = len(rewards)
-        padded, padded_rewards = _allocate(self._shape, history_capacity(count))
+        padded, padded_rewards = _allocate(self._shape, capacity or history_capacity(count))
         _write(padded, 0, contexts)
         padded_rewards[:count] = rewards
         return History._make((padded, padded_rewards.astype(np.float32), np.int32(count), np.int32(count)))

@@ -6,21 +6,36 @@ A folder holds the last five. A snapshot exists once its manifest does; files wi
 import hashlib
 import json
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralucb.online.disk import Step, make_folder, sync_folder
+from neuralucb.online.codec import TYPES, check_type
+from neuralucb.online.disk import Step, make_folder, sync_folder, write_private
 from neuralucb.runtime.errors import StorageError
 from neuralucb.runtime.files import write_whole
 
-__all__ = ["RETAINED", "Snapshot", "numbers", "read", "read_segment_number", "remove_partial_files", "write"]
+__all__ = [
+    "RETAINED",
+    "Snapshot",
+    "numbers",
+    "oldest_segment",
+    "read",
+    "read_newest_intact",
+    "remove_partial_files",
+    "write",
+]
 
-FORMAT = 1
+FORMAT = 2
+"""1, of version 0.1, had the columns of pending decisions in the JSON."""
 RETAINED = 5
 LARGEST_MANIFEST = 1 << 16
+PIECE = 1 << 22
+"""Bytes written at a time: neither hashing nor writing them needs Python's lock."""
 
 
 class Snapshot(NamedTuple):
@@ -33,29 +48,29 @@ class Snapshot(NamedTuple):
     """the journal segment that follows it; in the manifest too, as `note`, where it can be read without the rest"""
 
 
+class _DamagedError(StorageError):
+    """A snapshot cannot be read; one before it may be."""
+
+
 def write(folder: Path, snapshot: Snapshot, *, retain: int = RETAINED, step: Step) -> int:
     """Write the newest snapshot, delete all but the last `retain`, and return its number."""
-    from safetensors.numpy import save
-
     make_folder(folder)
     number = max(numbers(folder), default=0) + 1
-    parts = {
-        _part(number, "arrays.safetensors"): save({k: np.asarray(v, order="C") for k, v in snapshot.arrays.items()}),
-        _part(number, "state.json"): json.dumps(snapshot.fields, allow_nan=False).encode(),
+    contents = {
+        "arrays.safetensors": _safetensors(snapshot.arrays),
+        "state.json": [json.dumps(snapshot.fields, allow_nan=False).encode()],
     }
-    manifest = {
-        "format": FORMAT,
-        "note": snapshot.segment,
-        "parts": {name: {"sha256": _digest(data), "bytes": len(data)} for name, data in parts.items()},
-    }
-    sealed = json.dumps({"manifest": manifest, "sha256": _digest(json.dumps(manifest, sort_keys=True).encode())})
     try:
-        for name, data in parts.items():
-            step(f"snapshot {name.split('.', 1)[1]}")
-            write_whole(folder / name, partial(_write, data=data))
+        parts = {}
+        for what, pieces in contents.items():
+            step(f"snapshot {what}")
+            parts[_part(number, what)] = _write_part(folder / _part(number, what), pieces)
         sync_folder(folder)
         step("snapshot manifest")
-        write_whole(folder / _part(number, "manifest.json"), partial(_write, data=sealed.encode()))
+        manifest = {"format": FORMAT, "note": snapshot.segment, "parts": parts}
+        seal = _digest(json.dumps(manifest, sort_keys=True).encode())
+        sealed = json.dumps({"manifest": manifest, "sha256": seal})
+        _write_part(folder / _part(number, "manifest.json"), [sealed.encode()])
         step("snapshot sync")
         sync_folder(folder)
     except OSError as problem:
@@ -67,19 +82,35 @@ def write(folder: Path, snapshot: Snapshot, *, retain: int = RETAINED, step: Ste
 
 def read(folder: Path, number: int | None = None) -> tuple[int, Snapshot]:
     """A snapshot and its number, by default the newest; every byte of it is checked."""
-    existing = numbers(folder)
-    if not existing:
-        raise StorageError(f"{folder} has no snapshot; is it the folder of a bandit?")
-    number = existing[-1] if number is None else number
+    number = _existing(folder)[-1] if number is None else number
     manifest = _read_manifest(folder / _part(number, "manifest.json"))
     data = {name.split(".", 1)[1]: _read_part(folder / name, part) for name, part in manifest["parts"].items()}
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:
-        return number, Snapshot(json.loads(data["state.json"]), load(data["arrays.safetensors"]), manifest["note"])
+        fields, arrays = json.loads(data["state.json"]), load(data["arrays.safetensors"])
+        for name, array in arrays.items():
+            check_type(name, array.dtype.str)
+        return number, Snapshot(fields, arrays, manifest["note"])
     except (KeyError, ValueError, TypeError, RecursionError, SafetensorError) as problem:
-        raise StorageError(f"{folder} has a snapshot {number} that cannot be read: {problem}.") from problem
+        raise _DamagedError(f"{folder} has a snapshot {number} that cannot be read: {problem}.") from problem
+
+
+def read_newest_intact(folder: Path) -> tuple[Snapshot, str | None]:
+    """The newest snapshot that is not damaged, and what is wrong with the newest of all, if it is.
+
+    Raises StorageError if all are damaged, or the newest has a newer format: an older one would then be no cure.
+    """
+    found: list[StorageError] = []
+    for number in reversed(_existing(folder)):
+        try:
+            _, snapshot = read(folder, number)
+        except _DamagedError as problem:
+            found.append(problem)
+        else:
+            return snapshot, f"{found[0]} Continued from snapshot {number} and the journal" if found else None
+    raise found[0]
 
 
 def numbers(folder: Path) -> list[int]:
@@ -88,15 +119,26 @@ def numbers(folder: Path) -> list[int]:
     return sorted(int(match[1]) for match in matches if match)
 
 
-def read_segment_number(folder: Path, number: int) -> int:
-    """The journal segment that follows a snapshot."""
-    return int(_read_manifest(folder / _part(number, "manifest.json"))["note"])
+def oldest_segment(folder: Path) -> int:
+    """The oldest journal segment that a snapshot needs: the one that follows the oldest with a readable manifest."""
+    for number in _existing(folder):
+        with suppress(_DamagedError):
+            return int(_read_manifest(folder / _part(number, "manifest.json"))["note"])
+    return 0
 
 
 def remove_partial_files(folder: Path) -> None:
     """Delete files that crashes left incomplete. Nobody else may be writing to the folder."""
     for partial_file in folder.glob(".snapshot-*.part"):
         partial_file.unlink(missing_ok=True)
+
+
+def _existing(folder: Path) -> list[int]:
+    """The numbers of a folder that must have snapshots."""
+    existing = numbers(folder)
+    if not existing:
+        raise StorageError(f"{folder} has no snapshot; is it the folder of a bandit?")
+    return existing
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
@@ -116,9 +158,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
                 raise ValueError("it names invalid parts")
         return manifest
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-        raise StorageError(
-            f"{path} is damaged: {problem}; restore it from a backup, or delete it to go back to an older snapshot."
-        ) from problem
+        raise _DamagedError(f"{path} is damaged: {problem}; restore it from a backup.") from problem
 
 
 def _read_part(path: Path, part: dict[str, Any]) -> bytes:
@@ -127,9 +167,9 @@ def _read_part(path: Path, part: dict[str, Any]) -> bytes:
         size = path.stat().st_size
         data = path.read_bytes() if size == part["bytes"] else b""
     except OSError as problem:
-        raise StorageError(f"{path} cannot be read: {problem.strerror}; restore it from a backup.") from problem
+        raise _DamagedError(f"{path} cannot be read: {problem.strerror}; restore it from a backup.") from problem
     if size != part["bytes"] or _digest(data) != part["sha256"]:
-        raise StorageError(
+        raise _DamagedError(
             f"{path} is damaged: its {size} bytes do not match the SHA-256 of the {part['bytes']} bytes that were "
             "written; restore it from a backup."
         )
@@ -144,8 +184,37 @@ def _delete_all_but(folder: Path, retained: list[int]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
+def _write_part(path: Path, pieces: Iterable[bytes | memoryview]) -> dict[str, Any]:
+    """Write a file that only its owner may read; returns its size and SHA-256."""
+    digest, size = hashlib.sha256(), 0
+
+    def counted() -> Iterator[bytes | memoryview]:
+        nonlocal size
+        for piece in pieces:
+            digest.update(piece)
+            size += len(piece)
+            yield piece
+
+    write_whole(path, partial(write_private, pieces=counted()))
+    return {"sha256": digest.hexdigest(), "bytes": size}
+
+
+def _safetensors(arrays: dict[str, np.ndarray]) -> Iterator[bytes | memoryview]:
+    """Arrays in the format safetensors, in pieces that are not copied: the length of a header, the header, the data.
+
+    The library's own function would make two copies of everything, and hold Python's lock meanwhile.
+    """
+    header, end = {}, 0
+    ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)  # so that all are aligned
+    for name, array in ordered:
+        kind, start, end = TYPES[check_type(name, array.dtype.str).str], end, end + array.nbytes
+        header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [start, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    yield len(text).to_bytes(8, "little") + text
+    for _, array in ordered:
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        yield from (data[start : start + PIECE] for start in range(0, len(data), PIECE))
 
 
 def _part(number: int, what: str) -> str:

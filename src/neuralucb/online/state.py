@@ -194,12 +194,15 @@ class State:
 
     def export(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The whole state, as plain values and arrays."""
+        return self.freeze()()
+
+    def freeze(self) -> Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]]:
+        """A function that exports the state of this moment later, without the lock: what takes time, however full."""
         self.absorb_buffer()
-        pending, pending_arrays = self.ledger.export()
+        ledger, belief = self.ledger.freeze(), self.belief
         slots, features, assigned = self.arms.export()
         contexts, rewards = self.observations.in_window()
         fields = {
-            "pending": pending,
             "places": slots,
             "taken": assigned,
             "total": self.observations.total,
@@ -212,10 +215,15 @@ class State:
             "loss": self.loss if math.isfinite(self.loss) else None,  # JSON has no NaN
             "smallest_variance": self.smallest_variance if math.isfinite(self.smallest_variance) else None,
         }
-        arrays = {f"pending.{name}": array for name, array in pending_arrays.items()}
-        arrays |= leaves_of(self.belief, "belief")
-        arrays |= {f"history.{name}": array for name, array in self.context_arrays(contexts).items()}
-        return fields, arrays | {"history.rewards": rewards, "features": features}
+        arrays = {f"history.{name}": array for name, array in self.context_arrays(contexts).items()}
+        arrays |= {"history.rewards": rewards, "features": features}
+
+        def export() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+            pending, columns = ledger.export()
+            named = {f"pending.{name}": array for name, array in columns.items()}
+            return {"pending": pending, **fields}, named | leaves_of(belief, "belief") | arrays
+
+        return export
 
     def restore(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Become what `export` described. Raises KeyError or ValueError, and changes nothing, if it does not fit."""

@@ -5,12 +5,13 @@ import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import BadZipFile
 
 import numpy as np
 
 from neuralucb.problems.tables import Table, listed, read_labels, read_numbers
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.expansion import npz_bytes, parquet_bytes
 from neuralucb.runtime.memory import require_memory
 
 __all__ = ["ENDINGS", "read_table"]
@@ -26,6 +27,9 @@ UNREADABLE = (ValueError, TypeError, AttributeError, RuntimeError, MemoryError, 
 
 BYTES_PER_BYTE = 10
 """Memory per byte of a .csv: a Python string per value, and the column it becomes."""
+
+OBJECT = 64
+"""Bytes that Python needs for a text beside its letters."""
 
 NUMBERS = ("reward", "rewards", "propensity")
 """What must be numbers; labels and arms may be words."""
@@ -102,7 +106,7 @@ def _read_npz(path: Path, take: list[tuple[str, str | None]]) -> Table:
     wanted = ["X", *(str(name) for _, name in take)]
     try:
         with path.open("rb") as raw:
-            _require_unpacked(path, wanted)
+            _require(path, npz_bytes(path, wanted))
             file = np.load(raw, allow_pickle=False)
             names = None if isinstance(file, np.ndarray) else list(file)
             arrays: dict[str, Any] = {name: file[name] for name in wanted if names is not None and name in names}
@@ -158,20 +162,23 @@ def _read_csv(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, str]]:
 def _read_parquet(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, str]]:
     """Names, columns, and the types of those columns that hold lists, records or bytes."""
     try:
-        from pyarrow import ArrowException, parquet, types
+        from pyarrow import ArrowException, compute, parquet, types
     except ImportError:
         raise InputError(f"{path} needs pyarrow: pip install 'neuralucb[experiments]'.") from None
     nested, columns = {}, []
     try:
-        file = parquet.ParquetFile(path)
-        groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
-        _require(path, 2 * sum(group.total_byte_size for group in groups))
-        table = file.read()  # `read_table` refuses two columns of one name, and does not say so
+        # texts as they are stored, each once; `read_table` refuses two columns of one name, and does not say so
+        schema = parquet.read_schema(path)
+        file = parquet.ParquetFile(path, read_dictionary=[each.name for each in schema if _is_text(each.type)])
+        _require(path, 2 * sum(parquet_bytes(file.metadata)))
+        table = file.read()
         for name, column in zip(table.column_names, table.columns, strict=True):
             if types.is_dictionary(column.type):
+                letters = [compute.binary_length(part.dictionary).take(part.indices) for part in column.chunks]
+                _require(path, OBJECT * len(column) + 4 * sum(compute.sum(part).as_py() or 0 for part in letters))
                 column = column.cast(column.type.value_type)  # or NumPy would get other words for missing ones
             plain = types.is_primitive(column.type) or types.is_decimal(column.type) or types.is_null(column.type)
-            if plain or str(column.type) in ("string", "large_string", "string_view"):
+            if plain or _is_text(column.type):
                 columns.append(np.asarray(column.to_numpy()))
             else:
                 nested[name] = str(column.type)
@@ -181,14 +188,8 @@ def _read_parquet(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, st
     return list(table.column_names), columns, nested
 
 
-def _require_unpacked(path: Path, wanted: list[str]) -> None:
-    """Refuse arrays that do not fit, by the sizes that the archive tells."""
-    try:
-        with ZipFile(path) as archive:
-            sizes = [each.file_size for each in archive.infolist() if each.filename.removesuffix(".npy") in wanted]
-    except (*UNREADABLE, OSError):
-        return  # not an archive: NumPy will say so
-    _require(path, sum(sizes))
+def _is_text(kind: Any) -> bool:
+    return str(kind) in ("string", "large_string", "string_view")
 
 
 def _require(path: Path, needed: int) -> None:

@@ -27,4 +27,7 @@ class UnsoundError(InputError):
 
 
 class StorageError(Exception):
-    """A bandit's file is damaged, has a newer format, is in use or cannot be written; the message says why."""
+    """A bandit's file is damaged, has a newer format, is in use or cannot be written; the message says why.
+
+    So does a fork of the process that a bandit belongs to.
+    """
