@@ -24,7 +24,7 @@ class SweepProgress:
     def __init__(self, job: Job) -> None:
         self._job = job
         self.seconds: dict[str, float] = {}
-        self.total = 0.0
+        self.total: float = 0.0
         """estimated seconds of all batches; in a race, of those that are known so far"""
         self.runs: int = 0
         self.finished: int = 0

@@ -18,7 +18,6 @@ from neuralucb.logs.formats import Log
 from neuralucb.logs.warm_start import learn_from
 from neuralucb.policy import Belief, Policy
 from neuralucb.runtime.errors import InputError, UnsoundError
-from neuralucb.schedules import OFTEN_AT_FIRST
 
 __all__ = ["TunedOnLog", "tune_on_log"]
 
@@ -71,9 +70,7 @@ class TunedOnLog(NamedTuple):
         if Path(path).suffix != ".toml":
             raise InputError(f"path must end in .toml, got {str(path)!r}: presets are known by it.")
         summary = f"{self.algorithm} tuned on {self.log}: {self.scored.value:.4g} per decision on what came later"
-        return write_preset(
-            path, algorithm=self.algorithm, schedule=OFTEN_AT_FIRST, settings=self.settings, summary=summary
-        )
+        return write_preset(path, algorithm=self.algorithm, schedule=None, settings=self.settings, summary=summary)
 
     def as_json(self) -> dict[str, Any]:
         """As plain values that JSON knows."""

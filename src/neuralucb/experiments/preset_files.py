@@ -10,7 +10,7 @@ from neuralucb.algorithms import find_algorithm
 from neuralucb.experiments.presets import DATA_SETTINGS, Bundle, Preset
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_text
-from neuralucb.schedules import OFTEN_AT_FIRST, read_schedule
+from neuralucb.schedules import LATER_AT_FIRST, OFTEN_AT_FIRST, read_schedule
 from neuralucb.settings import read_settings
 
 __all__ = ["read_preset", "write_preset"]
@@ -46,10 +46,10 @@ def read_preset(path: Path | str) -> Preset:
     algorithm, settings = record.get("algorithm"), record.get("settings", {})
     if not isinstance(algorithm, str) or not isinstance(settings, dict):
         raise InputError(f"preset {file}: algorithm must be a name and settings a table; `neuralucb tune` writes one.")
-    schedule = str(record.get("schedule", OFTEN_AT_FIRST))
+    schedules = [str(record.get("schedule", default)) for default in (OFTEN_AT_FIRST, LATER_AT_FIRST)]
     try:
         recipe = find_algorithm(algorithm)
-        read_schedule(schedule)
+        read_schedule(schedules[0])
         known = {setting.name for setting in recipe.settings}
         unknown = sorted(set(settings) - known - DATA_SETTINGS)
         if unknown:
@@ -60,16 +60,17 @@ def read_preset(path: Path | str) -> Preset:
         read_settings(recipe.settings, {key: settings[key] for key in settings if key in known}, of=algorithm)
     except InputError as problem:
         raise InputError(f"preset {file}: {problem}") from None
-    bundle = Bundle(schedule, settings, algorithm)
-    return Preset(file.stem, str(record.get("summary", f"for {algorithm}")), bundle, bundle)
+    separate, shared = (Bundle(schedule, settings, algorithm) for schedule in schedules)
+    return Preset(file.stem, str(record.get("summary", f"for {algorithm}")), separate, shared)
 
 
 def write_preset(
-    path: Path | str, *, algorithm: str, schedule: str, settings: Mapping[str, Any], summary: str = ""
+    path: Path | str, *, algorithm: str, schedule: str | None, settings: Mapping[str, Any], summary: str = ""
 ) -> Path:
-    """Write a preset that `read_preset` reads, completely or not at all."""
+    """Write a preset that `read_preset` reads, completely or not at all; without a schedule it has the default one."""
     lines = [f"algorithm = {json.dumps(algorithm)}"]
     lines += [f"summary = {json.dumps(summary, ensure_ascii=False)}"] * bool(summary)
-    lines += [f"schedule = {json.dumps(schedule)}", "", "[settings]"]
+    lines += [f"schedule = {json.dumps(schedule)}"] * (schedule is not None)
+    lines += ["", "[settings]"]
     lines += [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     return write_text(Path(path), "\n".join(lines) + "\n")

@@ -30,7 +30,7 @@ MALFORMED = (KeyError, TypeError, IndexError, AttributeError, OverflowError)
 REPLAY_ROWS = 4096
 """Observations absorbed at once while a journal is replayed."""
 
-VERSIONS = {"version": __version__, "jax": jax.__version__}
+VERSIONS: dict[str, str] = {"version": __version__, "jax": jax.__version__}
 """With which a folder is written: other ones may round otherwise."""
 
 FIXED_SETTINGS = ("seed", "window", "normalize")

@@ -80,9 +80,10 @@ class Race:
         threads: int,
         stand_ins: Mapping[str, Definition],
     ) -> None:
-        self.sweep, self.part, self._lanes, self._gpu, self._stand_ins = sweep, part, lanes, gpu, stand_ins
-        self._threads = threads
-        self.shapes = shapes_of(part, sweep.rounds, stand_ins)
+        self.sweep: Sweep = sweep
+        self.part: Part = part
+        self._lanes, self._gpu, self._threads, self._stand_ins = lanes, gpu, threads, stand_ins
+        self.shapes: list[Shape] = shapes_of(part, sweep.rounds, stand_ins)
         self.stages: tuple[Stage, ...] = stages_of(sweep.rounds, sweep.seeds, self.shapes[0].schedule)
         self.dropped: dict[_Place, dict[str, Any]] = {}
         """what was dropped: when, and why"""
@@ -94,6 +95,11 @@ class Race:
         self._origins: dict[tuple[_Place, int], Origin] = {}
         self.batches: list[Batch] = []
         """of all stages up to this one"""
+        self.left: list[_Place] = []
+        """the settings that go on"""
+        self.stage: int = 0
+        self.current: list[Batch] = []
+        """the batches of this stage"""
         self._begin()
 
     @property

@@ -10,11 +10,14 @@ from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.extensions import check_modules
 from neuralucb.runtime.records import brief
 
-__all__ = ["FEWEST_APART", "RACE_ERROR", "SEARCHES", "Part", "Sweep"]
+__all__ = ["CHOOSING", "FEWEST_APART", "RACE_ERROR", "SEARCHES", "Part", "Sweep"]
 
 SEARCHES = ("grid", "race")
 
 RACE_ERROR = 0.05
+
+CHOOSING = ".choosing"
+"""How the names of problems end that are one half of another, made by `tune`."""
 
 FEWEST_APART = 4
 """Seeds of a race, at least, for half of them to be kept for the score; fewer all race, as one could not tell what is

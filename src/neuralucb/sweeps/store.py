@@ -26,7 +26,7 @@ from neuralucb.runtime.records import brief
 from neuralucb.runtime.words import counted
 from neuralucb.sweeps.batches import Batch, Kept, Outcome
 from neuralucb.sweeps.callbacks import FinishedRun
-from neuralucb.sweeps.spec import Sweep
+from neuralucb.sweeps.spec import CHOOSING, Sweep
 
 __all__ = ["FAILURES", "SCHEMA", "Failure", "Store", "as_table", "source_commit"]
 
@@ -99,7 +99,11 @@ class Store:
 
     @property
     def resume_command(self) -> str:
-        """The command that runs what is missing."""
+        """The command that runs what is missing; a tuning's half of the rows is known to `tune` alone."""
+        if (self.folder / "sweep.json").exists() and any(
+            part.problem.endswith(CHOOSING) for part in self.sweep().parts
+        ):
+            return "neuralucb tune … (with the same arguments)"
         return f"neuralucb resume {shlex.quote(str(self.folder))}"
 
     def lanes_for(self, sweep: Sweep, lanes: int) -> int:

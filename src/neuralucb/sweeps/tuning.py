@@ -26,7 +26,7 @@ from neuralucb.schedules import read_schedule
 from neuralucb.settings import check_integer
 from neuralucb.sweeps.optimism import Sample, promise, score
 from neuralucb.sweeps.results import Told, shown
-from neuralucb.sweeps.spec import FEWEST_APART, RACE_ERROR, Part, Sweep
+from neuralucb.sweeps.spec import CHOOSING, FEWEST_APART, RACE_ERROR, Part, Sweep
 
 if TYPE_CHECKING:
     from neuralucb.sweeps.store import Store
@@ -204,7 +204,7 @@ def tune(
     when = str(schedule or find_bundle(definition, preset).schedule)
     read_schedule(when)
     fixed = {name: value for name, value in first.algorithm.items() if name not in points[0]}
-    with _named(f"{definition.name}.choosing", halves.choosing, first.problem) as name, _folder(out) as folder:
+    with _named(f"{definition.name}{CHOOSING}", halves.choosing, first.problem) as name, _folder(out) as folder:
         part = Part(algorithm, name, settings=fixed, schedule=when, points=points)
         sweep = Sweep(
             f"tune-{algorithm}-{definition.name}", halves.rounds, tuple(range(count)), (part,), search="race",
