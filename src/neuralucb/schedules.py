@@ -10,10 +10,9 @@ import numpy as np
 from neuralucb.runtime.errors import InputError
 
 __all__ = [
-    "LATER_AT_FIRST",
-    "OFTEN_AT_FIRST",
     "Phase",
     "Schedule",
+    "default_schedule",
     "learning_rounds",
     "next_due",
     "read_schedule",
@@ -22,10 +21,7 @@ __all__ = [
 ]
 
 OFTEN_AT_FIRST = "3:60,5:150,10:300,20:1000,50:2000,100"
-"""Every 3 rounds up to 60, every 5 up to 150, and so on: the default; 188 lessons in 10 000 rounds."""
-
 LATER_AT_FIRST = "10:200,20:1000,50:2000,100"
-"""The default where arms share a context, and are told apart only once each has been tried; 160 lessons."""
 
 
 class Phase(NamedTuple):
@@ -44,6 +40,20 @@ NAMED: dict[str, Schedule] = {
     "real": (Phase(1, until=2000), Phase(100)),
 }
 """The paper's two sets of experiments, the second as its released code reads it."""
+
+
+def default_schedule(*, shared: bool) -> str:
+    """Often at first: every 3 rounds up to 60, every 5 up to 150, and so on; 188 lessons in 10 000 rounds.
+
+    Args:
+        shared: Whether arms share a context. They are told apart only once each has been tried, so that it begins
+            with every 10 rounds up to 200; 160 lessons.
+
+    Example:
+        >>> default_schedule(shared=True)
+        '10:200,20:1000,50:2000,100'
+    """
+    return LATER_AT_FIRST if shared else OFTEN_AT_FIRST
 
 
 def read_schedule(schedule: str | Schedule) -> Schedule:

@@ -10,7 +10,7 @@ from neuralucb.algorithms import find_algorithm
 from neuralucb.experiments.presets import DATA_SETTINGS, Bundle, Preset
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.files import write_text
-from neuralucb.schedules import LATER_AT_FIRST, OFTEN_AT_FIRST, read_schedule
+from neuralucb.schedules import default_schedule, read_schedule
 from neuralucb.settings import read_settings
 
 __all__ = ["read_preset", "write_preset"]
@@ -46,7 +46,7 @@ def read_preset(path: Path | str) -> Preset:
     algorithm, settings = record.get("algorithm"), record.get("settings", {})
     if not isinstance(algorithm, str) or not isinstance(settings, dict):
         raise InputError(f"preset {file}: algorithm must be a name and settings a table; `neuralucb tune` writes one.")
-    schedules = [str(record.get("schedule", default)) for default in (OFTEN_AT_FIRST, LATER_AT_FIRST)]
+    schedules = [str(record.get("schedule", default_schedule(shared=shared))) for shared in (False, True)]
     try:
         recipe = find_algorithm(algorithm)
         read_schedule(schedules[0])

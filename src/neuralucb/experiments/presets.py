@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from neuralucb.algorithms.shared_settings import PAPER
 from neuralucb.runtime.errors import InputError
-from neuralucb.schedules import LATER_AT_FIRST, OFTEN_AT_FIRST
+from neuralucb.schedules import default_schedule
 
 __all__ = ["PRESETS", "Bundle", "Preset", "find_preset"]
 
@@ -78,8 +78,8 @@ PRESETS = {
         Preset(
             "default",
             "what works untuned on data in any units; for synthetic problems the paper's",
-            Bundle(OFTEN_AT_FIRST, {}),
-            Bundle(LATER_AT_FIRST, {}),
+            Bundle(default_schedule(shared=False), {}),
+            Bundle(default_schedule(shared=True), {}),
         ),
         Preset(
             "paper",

@@ -34,7 +34,7 @@ from neuralucb.online.process_lock import ProcessLock
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError, StorageError
-from neuralucb.schedules import LATER_AT_FIRST, OFTEN_AT_FIRST, next_due, read_schedule
+from neuralucb.schedules import default_schedule, next_due, read_schedule
 from neuralucb.settings import check_integer
 
 __all__ = ["OnlineBandit"]
@@ -46,9 +46,7 @@ class OnlineBandit:
     Args:
         policy: Made by `build`, or your own.
         seed: Of everything random; the same calls in the same order give the same decisions.
-        schedule: When to learn, in observations: `"100"`, or `"10:500,100"`. By default after every 3 up to 60, every 5
-            up to 150, every 10 up to 300, every 20 up to 1000, every 50 up to 2000, and every 100 after: the first
-            lessons teach most, and cost least. Where arms share a context, every 10 up to 200, as each must be tried.
+        schedule: When to learn, in observations: `"100"`, or `"10:500,100"`; if not set, `default_schedule`'s.
         learning: `"inline"`: the `observe` that makes a lesson due waits for it; `"background"`: a thread learns;
             `"manual"`: only `learn()` does.
         window: Learn from the last so many observations only, and forget older ones, for a world that drifts.
@@ -94,8 +92,7 @@ class OnlineBandit:
     ) -> None:
         check_policy(policy, journal)
         shared_by = policy.origin.shared_by if policy.origin is not None else None
-        if schedule is None:
-            schedule = OFTEN_AT_FIRST if shared_by is None else LATER_AT_FIRST
+        schedule = schedule or default_schedule(shared=shared_by is not None)
         self.settings: dict[str, Any] = read_settings(
             seed=seed, schedule=schedule, learning=learning, window=window, normalize=normalize,
             reward_range=reward_range, outside=outside, count_pending=count_pending, floor=floor,
