@@ -12,7 +12,7 @@ from neuralucb.schedules import learning_rounds, read_schedule
 from neuralucb.sweeps import workers
 from neuralucb.sweeps.batches import Outcome
 from neuralucb.sweeps.callbacks import FinishedRun
-from neuralucb.sweeps.engine import prepare
+from neuralucb.sweeps.engine import prepare, run_sweep
 from neuralucb.sweeps.race import Stage, few_sizes, races_of, stages_of
 from neuralucb.sweeps.report import read_best, read_report
 from neuralucb.sweeps.spec import Part, Sweep
@@ -59,6 +59,15 @@ def test_a_race_with_one_batch_missing_has_workers_for_those_that_follow(raced, 
     next((folder / "stages").glob("*.parquet")).unlink()
     (folder / "runs").mkdir()
     assert prepare(sweep(), folder, device="cpu", workers=3).workers == 3
+
+
+def test_to_plan_a_race_that_has_begun_writes_nothing(raced, tmp_path):
+    folder = shutil.copytree(raced.folder, tmp_path / "mine")
+    shutil.rmtree(folder / "race")
+    job = prepare(sweep(), folder, device="cpu")
+    assert not (folder / "race").exists()
+    run_sweep(job)
+    assert job.store.read_races() == raced.read_races()
 
 
 def test_the_store_says_what_was_dropped_when_and_why(raced):
@@ -195,6 +204,7 @@ def assert_races_find_the_winner(curves, diverged, schedule, *, races, wins, gen
         while missing := race.advance(store):
             for batch in missing:
                 store.play(batch)
+        race.save(store)
         sound = ~(diverged[:, chosen] > 0).any(axis=1)
         means = np.where(sound, curves[:, chosen, -1].mean(axis=1), np.inf)
         found += store.record["left"][0]["exploration"] - 1 == means.argmin()
@@ -251,6 +261,7 @@ def race_of(regret, *, diverges, folder, rounds=100, seeds=10):
     while missing := race.advance(store):
         for batch in missing:
             store.write(batch, as_table(batch, _outcome(batch, regret, diverges, generator)))
+    race.save(store)
     return race
 
 

@@ -199,6 +199,8 @@ def run_sweep(
             listener(event)
 
         with explained_storage_errors(job):
+            for race in job.races:
+                race.save(job.store)
             _run(job, tell, address)
             for race in job.races:
                 if race.over:

@@ -30,7 +30,6 @@ CPU_LANES, CPU_GROUP = 8, 4
 """On a CPU: runs per batch, and lanes of the compiled program, which is one for all stages; lanes that are filled up
 are wasted."""
 
-
 GPU_SECONDS = 240
 """On a GPU: how long a batch should last at most, by estimate: what is killed is lost up to the last batch."""
 
@@ -93,6 +92,8 @@ class Race:
         self._played: dict[tuple[_Place, int], dict[int, FinishedRun]] = {}
         """by setting and seed: the run up to each round at which a stage ended"""
         self._origins: dict[tuple[_Place, int], Origin] = {}
+        self._left_behind: set[str] = set()
+        """batches whose states nothing goes on from"""
         self.batches: list[Batch] = []
         """of all stages up to this one"""
         self.left: list[_Place] = []
@@ -113,7 +114,10 @@ class Race:
         return f"{self.part.algorithm}-{self.part.problem}"
 
     def advance(self, store: Store) -> list[Batch]:
-        """Judge the stages that are complete, and say what can be run now: the missing batches of the next one."""
+        """Judge the stages that are complete, and say what can be run now: the missing batches of the next one.
+
+        Writes nothing; `save` does.
+        """
         while not self.over:
             missing = store.missing(self.current)
             if missing:
@@ -125,7 +129,16 @@ class Race:
         """What can be run after this batch has ended; nothing if others of its stage are still running, or failed."""
         if batch not in self.current or store.missing(self.current):
             return []
-        return self.advance(store)
+        more = self.advance(store)
+        self.save(store)
+        return more
+
+    def save(self, store: Store) -> None:
+        """Note in the store where the race stands, and delete states that nothing goes on from."""
+        if self.history:
+            store.write_race(self.name, self._record())
+        store.forget_kept(self._left_behind)
+        self._left_behind.clear()
 
     def _settings(self) -> list[tuple["_Place", dict[str, Any]]]:
         """All settings, by place."""
@@ -143,10 +156,8 @@ class Race:
         self.dropped = {place: record for place, record in self.dropped.items() if record["why"] == "diverged"}
         self._beaten_by.clear()
         self.left = [place for place, _ in self._settings() if place not in self.dropped]
-        """the settings that are still in the race"""
         self.stage = 0 if len(self.left) > 1 else len(self.stages) - 1
         self.current = self._plan()
-        """the batches of this stage"""
 
     def _plan(self) -> list[Batch]:
         """The batches of this stage: runs of one shape that have been played equally far."""
@@ -184,9 +195,10 @@ class Race:
         return -(-lanes // parts)
 
     def _judge(self, store: Store) -> None:
-        """Drop settings at the end of a stage, note it in the store, and plan the next stage."""
+        """Drop settings at the end of a stage, and plan the next stage."""
         stage = self.stages[self.stage]
-        left_behind = {origin.batch for origin in self._origins.values()} if self.current else set()
+        if self.current:
+            self._left_behind |= {origin.batch for origin in self._origins.values()}
         self._read(store)
         if self.current:
             self.history.append(
@@ -207,8 +219,8 @@ class Race:
         else:
             self.stage = self.stage + 1 if len(self.left) > 1 else max(self.stage + 1, len(self.stages) - 1)
             self.current = self._plan()
-        store.write_race(self.name, self._record())
-        store.forget_kept(left_behind | ({one.batch for one in self._origins.values()} if self.over else set()))
+        if self.over:
+            self._left_behind |= {origin.batch for origin in self._origins.values()}
 
     def _drop(self, place: "_Place", verdict: Verdict, stage: Stage) -> None:
         record = {"setting": self._swept(place), "stage": self.stage + 1, "round": stage.rounds, "why": verdict.why}

@@ -102,8 +102,6 @@ class Tuned(NamedTuple):
             >>> tuned.write("mine.toml")  # doctest: +SKIP
             >>> neuralucb.run("lin-ucb", "h1", preset="mine.toml")  # doctest: +SKIP
         """
-        if Path(path).suffix != ".toml":
-            raise InputError(f"path must end in .toml, got {str(path)!r}: presets are known by it.")
         summary = f"{self.algorithm} tuned on {self.problem}: regret {number(self.scored.mean)} on what it had not seen"
         return write_preset(
             path, algorithm=self.algorithm, schedule=self.schedule, settings=self.settings, summary=summary
@@ -229,7 +227,7 @@ def tune(
         problem=definition.name,
         rounds=halves.rounds,
         setting=winner,
-        settings=complete | _of_data(definition, first, settings),
+        settings=complete | _of_data(definition, first),
         schedule=when,
         chosen=promise(chosen, seeds=count, rows=halves.scoring.rows, finalists=len(race["left"])),
         scored=score(scored),
@@ -334,7 +332,7 @@ def _winner(store: "Store", race: Mapping[str, Any], halves: _Halves) -> tuple[S
     return Sample(curves[:, -1], curves, halves.rounds, halves.choosing.rows), setting
 
 
-def _of_data(definition: Definition, point: Point, given: Mapping[str, Any]) -> dict[str, Any]:
+def _of_data(definition: Definition, point: Point) -> dict[str, Any]:
     """How the data were made, as far as it is not the default."""
     default = {setting.name: setting.default for setting in definition.settings}
     return {
