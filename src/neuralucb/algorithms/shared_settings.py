@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from neuralucb.algorithms.algorithm import Task, context_check
 from neuralucb.algorithms.networks import DEFAULT, NETWORK_BY_NAME, NETWORKS, NamedNetwork, make_network
 from neuralucb.confidence import Assumptions
-from neuralucb.designs import Design, by_arm, diagonal, full
-from neuralucb.estimators.features import Features, raw, raw_by_arm, tangent
+from neuralucb.designs import Design, diagonal, full
+from neuralucb.estimators.features import Features, exact_design, raw, raw_by_arm, tangent
 from neuralucb.estimators.kernel import kernel
 from neuralucb.estimators.neural import STARTS
 from neuralucb.estimators.ridge import ridge
@@ -229,8 +229,7 @@ def linear_features(task: Task) -> Features:
 
 def linear_design(task: Task, settings: Mapping[str, Any]) -> Design:
     """The exact Z of linear features; for shared contexts it is block-diagonal, with one block per arm."""
-    one = full(task.dim, ridge=settings["regularization"], dtype=precision_of(settings))
-    return one if task.shared_by is None else by_arm(one, task.shared_by)
+    return exact_design(linear_features(task), ridge=settings["regularization"], dtype=precision_of(settings))
 
 
 def tangent_ridge(task: Task, settings: Mapping[str, Any]) -> Estimator:

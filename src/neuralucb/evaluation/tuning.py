@@ -67,8 +67,6 @@ class TunedOnLog(NamedTuple):
 
     def write(self, path: Path | str) -> Path:
         """Write the settings as a preset, for `train`, `evaluate` and all else that takes one."""
-        if Path(path).suffix != ".toml":
-            raise InputError(f"path must end in .toml, got {str(path)!r}: presets are known by it.")
         summary = f"{self.algorithm} tuned on {self.log}: {self.scored.value:.4g} per decision on what came later"
         return write_preset(path, algorithm=self.algorithm, schedule=None, settings=self.settings, summary=summary)
 

@@ -67,7 +67,13 @@ def read_preset(path: Path | str) -> Preset:
 def write_preset(
     path: Path | str, *, algorithm: str, schedule: str | None, settings: Mapping[str, Any], summary: str = ""
 ) -> Path:
-    """Write a preset that `read_preset` reads, completely or not at all; without a schedule it has the default one."""
+    """Write a preset that `read_preset` reads, completely or not at all; without a schedule it has the default one.
+
+    Raises:
+        InputError: The name does not end in .toml.
+    """
+    if Path(path).suffix != ".toml":
+        raise InputError(f"path must end in .toml, got {str(path)!r}: presets are known by it.")
     lines = [f"algorithm = {json.dumps(algorithm)}"]
     lines += [f"summary = {json.dumps(summary, ensure_ascii=False)}"] * bool(summary)
     lines += [f"schedule = {json.dumps(schedule)}"] * (schedule is not None)

@@ -92,7 +92,7 @@ class OnlineBandit:
     ) -> None:
         check_policy(policy, journal)
         shared_by = policy.origin.shared_by if policy.origin is not None else None
-        schedule = schedule or default_schedule(shared=shared_by is not None)
+        schedule = default_schedule(shared=shared_by is not None) if schedule is None else schedule
         self.settings: dict[str, Any] = read_settings(
             seed=seed, schedule=schedule, learning=learning, window=window, normalize=normalize,
             reward_range=reward_range, outside=outside, count_pending=count_pending, floor=floor,
