@@ -17,6 +17,8 @@ def test_list_shows_algorithms_problems_and_presets(command):
     assert code == 0
     for name in ("neural-ucb", "lin-ucb", "neural-epsilon-greedy", "h1", "h2", "h3", "paper"):
         assert name in out
+    assert out.index("the default") < out.index("the paper's") < out.index("after the paper") < out.index("for scale")
+    assert "Langford" in out
 
 
 def test_list_of_an_algorithm_shows_symbols_defaults_and_grids(command):

@@ -7,7 +7,18 @@ from neuralucb.policy import Context, Policy, check_slot, check_vector
 from neuralucb.runtime.records import brief
 from neuralucb.settings import Setting
 
-__all__ = ["Algorithm", "Recipe", "Task", "context_check"]
+__all__ = ["FAMILIES", "Algorithm", "Recipe", "Task", "context_check"]
+
+FAMILIES: dict[str, str] = {
+    "default": "ours, the default",
+    "paper": "the paper's, and its baselines",
+    "discussed": "discussed in the paper",
+    "related": "related work",
+    "later": "after the paper",
+    "reference": "for scale",
+    "": "yours",
+}
+"""In which part of `neuralucb list` an algorithm stands, in order; those that users register have none."""
 
 
 class Task(NamedTuple):
@@ -46,3 +57,5 @@ class Algorithm(NamedTuple):
     """Whether contexts come as (context, expected reward): only for the oracle."""
     title: str = ""
     """The name as its paper writes it, for tables and figures; the name itself if empty."""
+    family: str = ""
+    """One of FAMILIES."""

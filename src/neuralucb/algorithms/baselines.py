@@ -64,7 +64,9 @@ def _skip(key: jax.Array, belief: Belief, history: History) -> tuple[Belief, Inf
     return belief, Info.nothing()
 
 
-UNIFORM = Algorithm("uniform", "any arm, for scale", "none", "everything; it is not in the paper", (), uniform)
+UNIFORM = Algorithm(
+    "uniform", "any arm, for scale", "none", "everything; it is not in the paper", (), uniform, family="reference"
+)
 
 
 ORACLE = Algorithm(
@@ -75,4 +77,5 @@ ORACLE = Algorithm(
     (),
     oracle,
     sees_expected=True,
+    family="reference",
 )

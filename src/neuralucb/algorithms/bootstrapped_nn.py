@@ -55,4 +55,5 @@ BOOTSTRAPPED_NN = Algorithm(
     bootstrapped_nn,
     check_training,
     title="BootstrappedNN",
+    family="paper",
 )

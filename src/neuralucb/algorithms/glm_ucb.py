@@ -37,4 +37,5 @@ GLM_UCB = Algorithm(
     ),
     glm_ucb,
     title="GLM-UCB",
+    family="paper",
 )

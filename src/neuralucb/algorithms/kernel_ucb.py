@@ -43,4 +43,5 @@ KERNEL_UCB = Algorithm(
     ),
     kernel_ucb,
     title="KernelUCB",
+    family="paper",
 )

@@ -31,4 +31,5 @@ LIN_UCB = Algorithm(
     (ALPHA, RIDGE._replace(grid=()), PRECISION),
     lin_ucb,
     title="LinUCB",
+    family="paper",
 )

@@ -46,4 +46,5 @@ NEURAL_EPSILON_GREEDY = Algorithm(
     neural_epsilon_greedy,
     check_training,
     title="Neural ε-greedy",
+    family="paper",
 )

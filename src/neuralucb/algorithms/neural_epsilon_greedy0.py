@@ -37,4 +37,5 @@ NEURAL_EPSILON_GREEDY0 = Algorithm(
     neural_epsilon_greedy0,
     check_network,
     title="Neural ε-greedy₀",
+    family="paper",
 )

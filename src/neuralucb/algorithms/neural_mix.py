@@ -102,4 +102,5 @@ NEURAL_MIX = Algorithm(
     neural_mix,
     check_training,
     title="NeuralMix",
+    family="default",
 )

@@ -51,4 +51,5 @@ NEURAL_SQUARE_CB = Algorithm(
     neural_square_cb,
     check_training,
     title="SquareCB",
+    family="later",
 )

@@ -58,4 +58,5 @@ NEURAL_TS = Algorithm(
     neural_ts,
     check_training,
     title="NeuralTS",
+    family="later",
 )

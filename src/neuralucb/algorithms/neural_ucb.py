@@ -82,4 +82,5 @@ NEURAL_UCB = Algorithm(
     neural_ucb,
     _check,
     title="NeuralUCB",
+    family="paper",
 )

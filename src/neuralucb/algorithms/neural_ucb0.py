@@ -41,4 +41,5 @@ NEURAL_UCB0 = Algorithm(
     neural_ucb0,
     check_network,
     title="NeuralUCB₀",
+    family="paper",
 )

@@ -93,8 +93,8 @@ def demo(
 
 
 def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this algorithm's settings.")] = None) -> None:
-    """List algorithms, problems, networks and presets; or the settings of one algorithm."""
-    from neuralucb.algorithms import ALGORITHMS, NETWORKS, find_algorithm
+    """List algorithms by family, problems, networks and presets; or the settings of one algorithm."""
+    from neuralucb.algorithms import ALGORITHMS, FAMILIES, NETWORKS, find_algorithm
     from neuralucb.display.tables import terminal_table
     from neuralucb.experiments.presets import PRESETS
     from neuralucb.problems import PROBLEMS
@@ -102,7 +102,12 @@ def list_all(algorithm: Annotated[str | None, typer.Argument(help="Show this alg
     if algorithm is None:
         for registry in (ALGORITHMS, PROBLEMS, NETWORKS):
             registry.load()
-        listed: dict[str, Mapping[str, Any]] = {"algorithms": ALGORITHMS, "problems": PROBLEMS, "networks": NETWORKS}
+        for family, title in FAMILIES.items():
+            kin = [(one.name, one.summary, one.citation) for one in ALGORITHMS.values() if one.family == family]
+            if kin:
+                out.print(terminal_table([("algorithm", "", "citation"), *kin], title=f"Algorithms: {title}", left=3))
+                out.print()
+        listed: dict[str, Mapping[str, Any]] = {"problems": PROBLEMS, "networks": NETWORKS}
         for title, entries in (listed | {"presets": PRESETS}).items():
             rows = [(title, ""), *((name, entry.summary) for name, entry in entries.items())]
             out.print(terminal_table(rows, title="", left=2))
