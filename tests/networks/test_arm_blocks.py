@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from neuralucb.networks.arm_blocks import block_product, every_block, row_products, tiled
+from neuralucb.networks.arm_blocks import block_product, every_block, padded, row_products, tiled
+from neuralucb.networks.arm_kernels import by_kernels
 
 ARMS, WIDTH, DIM = 5, 6, 7
 
@@ -34,7 +35,12 @@ BATCHES = {
 }
 
 
-@pytest.mark.parametrize("way", [tiled, every_block, row_products])
+def interpreted(layer, arm, x):
+    """The kernels of a GPU, run step by step."""
+    return by_kernels(layer, arm, x, interpret=True)
+
+
+@pytest.mark.parametrize("way", [tiled, every_block, padded, interpreted, row_products])
 @pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
 def test_products_and_gradients_are_those_of_the_rows_one_by_one(way, batch):
     layer, arm, x = layer_and_rows(batch)
@@ -51,13 +57,22 @@ def test_products_and_gradients_are_those_of_the_rows_one_by_one(way, batch):
         assert_allclose(ours, theirs, rtol=1e-4, atol=1e-3)
 
 
-def test_tiles_work_side_by_side():
+@pytest.mark.parametrize("way", [tiled, interpreted])
+def test_tiles_work_side_by_side(way):
     batches = [layer_and_rows(np.random.default_rng(seed).integers(0, ARMS, 60), seed) for seed in range(3)]
     layers, arms, rows = (jnp.stack(part) for part in zip(*batches, strict=True))
-    gradient = jax.grad(lambda layer, arm, x: (tiled(layer, arm, x) ** 2).sum())
+    gradient = jax.grad(lambda layer, arm, x: (way(layer, arm, x) ** 2).sum())
     together, alone = jax.jit(jax.vmap(gradient))(layers, arms, rows), jax.jit(gradient)
     for index, batch in enumerate(batches):
         assert_allclose(together[index], alone(*batch), rtol=1e-5, atol=1e-5)
+
+
+def test_the_kernels_are_built_for_a_gpu_also_for_lanes_of_lanes():
+    gradient = jax.grad(lambda layer, arm, x: (by_kernels(layer, arm, x) ** 2).sum())
+    shapes = ((2, 3, ARMS, WIDTH, DIM), "float32"), ((2, 3, 40), "int32"), ((2, 3, 40, DIM), "float32")
+    arguments = [jax.ShapeDtypeStruct(*shape) for shape in shapes]
+    lowered = jax.jit(jax.vmap(jax.vmap(gradient))).trace(*arguments).lower(lowering_platforms=("cuda",))
+    assert lowered.as_text().count("gpu.triton") == 2
 
 
 @pytest.mark.parametrize("arms", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [1, 1, 1, 1, 1], [2], [0, 4, 2, 1, 0, 3]])

@@ -1,12 +1,13 @@
 """Products with one arm's block of a layer, for the disjoint encoding: (0, …, x, …, 0) is never built."""
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-__all__ = ["block_product", "every_block", "row_products", "tiled"]
+__all__ = ["block_product", "every_block", "padded", "row_products", "tiled"]
 
 LARGEST_TILE = 64
 
@@ -35,10 +36,15 @@ def _block_products(size: int, batched: Any, layer: jax.Array, arm: jax.Array, x
 def row_products(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
     """layer[arm[i]] @ x[i] for every row i of a batch: for training.
 
-    On a CPU rows are sorted by arm and multiplied in tiles of one arm each. Elsewhere, and where tiles would save
-    little, every block is computed for every row and one is kept: `arms` times the arithmetic, in one large product.
+    On a CPU rows are sorted by arm and multiplied in tiles of one arm each. On an NVIDIA GPU they are padded with zeros
+    where (0, …, x, …, 0) is no longer than a hidden layer, and else multiplied by the kernels of `arm_kernels`.
+    Elsewhere, and where tiles would save little, every block is computed for every row and one is kept: `arms` times
+    the arithmetic, in one large product.
     """
     arms, rows = layer.shape[0], x.shape[0]
+    if jax.default_backend() == "gpu":
+        on_cuda = padded if arms * x.shape[1] <= layer.shape[1] else _kernels(layer.dtype)
+        return lax.platform_dependent(layer, arm, x, cpu=tiled, cuda=on_cuda, default=every_block)
     size = _tile_size(rows, arms)
     if 2 * size * _tile_count(rows, arms, size) > arms * rows:
         return every_block(layer, arm, x)
@@ -51,9 +57,26 @@ def every_block(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
     return jnp.take_along_axis(every, arm[:, None, None], axis=1)[:, 0]
 
 
+def padded(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
+    """`row_products` by building (0, …, x, …, 0): less to write than every block where x is shorter than the layer."""
+    arms, width, dim = layer.shape
+    own = (arm[:, None] == jnp.arange(arms, dtype=arm.dtype)[None])[:, :, None]
+    rows = jnp.where(own, x[:, None], jnp.zeros((), x.dtype)).reshape(-1, arms * dim)
+    return rows @ layer.swapaxes(1, 2).reshape(arms * dim, width)
+
+
 def tiled(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
     """`row_products` by sorting rows into tiles of one arm each."""
     return _tiled(layer, arm, x)
+
+
+def _kernels(dtype: Any) -> Any:
+    """The kernels, or `every_block` where they do not serve: imported on request, since only a GPU runs them."""
+    with suppress(ImportError):  # they need Pallas for Triton, which JAX calls experimental
+        from neuralucb.networks.arm_kernels import by_kernels
+
+        return by_kernels if dtype == jnp.float32 else every_block
+    return every_block
 
 
 @jax.custom_vjp
