@@ -39,15 +39,22 @@ def batches_of(key, seen):
     return np.asarray(draw_rows(jax.random.fold_in(key, 0), (STEPS, BATCH), np.int32(seen)))
 
 
-def follow(*, shared, design):
+def follow(*, shared, design, novelty=0.0):
     """Play beside the transcription, and beside one that rounds to float32; yields all three after every round, and
     whether a lesson changed units."""
-    policy = build("neural-mix", dim=DIM, shared_by=ARMS if shared else None, design=design, **SETTINGS)
+    settings = SETTINGS | {"novelty": novelty, "design": design}
+    policy = build("neural-mix", dim=DIM, shared_by=ARMS if shared else None, **settings)
     belief = policy.init(jax.random.key(0))
     initials = [[leaf[member] for leaf in belief.inner.networks.initial] for member in range(3)]
     ours, rounded = (
         neural_mix.NeuralMix(
-            initials, dim=DIM, arms=ARMS if shared else None, diagonal=design == "diagonal", rounding=each, **NUMBERS
+            initials,
+            dim=DIM,
+            arms=ARMS if shared else None,
+            diagonal=design == "diagonal",
+            novelty=novelty,
+            rounding=each,
+            **NUMBERS,
         )
         for each in (np.asarray, np.float32)
     )
@@ -135,3 +142,9 @@ def test_neural_mix_follows_the_transcription(shared, design):
             assert_same_units(belief, ours)
     assert 3 <= sum(changes) <= 4  # at 12, 24, 48, and where the constant begins to vary
     assert not changes[35], "a lesson that kept its units is among them"
+
+
+def test_an_arm_that_was_played_less_is_wider_as_in_the_transcription():
+    for belief, ours, _, _ in follow(shared=True, design="diagonal", novelty=3.0):
+        played = [arm for _, arm, _ in ours.history]
+        assert belief.inner.plays.tolist() == np.bincount(played, minlength=ARMS).tolist()

@@ -19,7 +19,7 @@ MARGIN = 2.262
 
 
 def at(errors, count):
-    return Mixture(None, (), jnp.asarray(errors, jnp.float32), jnp.float32(count))
+    return Mixture(None, (), jnp.asarray(errors, jnp.float32), jnp.float32(count), jnp.zeros(0))
 
 
 @pytest.mark.parametrize(

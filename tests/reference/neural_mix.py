@@ -155,13 +155,26 @@ def with_products(x):
 
 
 class NeuralMix:
-    """U_a = Σ_j w_j (f_j + γ σ width_j), in units that are learned at lessons. `initials` are θ_0 of each network.
+    """U_a = Σ_j w_j (f_j + γ σ width_j) + γ σ κ/√(1 + n_a), in units that are learned at lessons.
+
+    `initials` are θ_0 of each network. The term with n_a is only there where arms share their context.
 
     `rounding` is what inputs, rewards and units go through: by default nothing; `np.float32` shows what that does.
     """
 
     def __init__(
-        self, initials, *, dim, arms, regularization, discount, sharpness, exploration, diagonal, rounding=np.asarray
+        self,
+        initials,
+        *,
+        dim,
+        arms,
+        regularization,
+        discount,
+        sharpness,
+        exploration,
+        novelty,
+        diagonal,
+        rounding=np.asarray,
     ):
         pulls = (regularization / 30, regularization, 30 * regularization)
         self.networks = [
@@ -169,7 +182,7 @@ class NeuralMix:
         ]
         self.regressions = [Regression(phi, dim + 1, arms) for phi in (np.copy, with_products)]
         self.members = [*self.networks, *self.regressions]
-        self.discount, self.sharpness, self.exploration = discount, sharpness, exploration
+        self.discount, self.sharpness, self.exploration, self.novelty = discount, sharpness, exploration, novelty
         self.rounding = rounding
         self.units, self.settled, self.history = NoUnits(), 0, []
         self.forget_errors()
@@ -195,7 +208,11 @@ class NeuralMix:
         shown, shares = self.show(x), self.weights()
         mean = shares @ [member.mean(shown, arm) for member in self.members]
         noise = min(max(np.sqrt(self.least_error()), 0.5), 1)
-        width = noise * (shares @ [member.width(shown, arm) for member in self.members])
+        width = shares @ [member.width(shown, arm) for member in self.members]
+        if arm is not None:
+            plays = sum(arm == played for _, played, _ in self.history)
+            width = width + self.novelty / np.sqrt(1 + plays)
+        width = noise * width
         return self.units.mean + self.units.deviation * mean, self.units.deviation * width
 
     def observe(self, x, arm, reward):

@@ -48,9 +48,11 @@ MOST_NUMBERS = 2**20
 def neural_mix(task: Task, settings: Mapping[str, Any]) -> Policy:
     """NeuralMix: optimism over a mixture of NeuralUCB at the pulls λ/30, λ and 30λ, LinUCB, and LinUCB on products.
 
-        U_a = Σ_j w_j (f_j(x_a) + γ σ' width_j(x_a)),   w_j ∝ exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
+        U_a = Σ_j w_j (f_j(x_a) + γ σ' width_j(x_a)) + γ σ' κ/√(1 + n_a),
+        w_j ∝ exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
 
-    where σ' is σ, at least 1/2 and at most 1, the deviation of the rewards.
+    where σ' is σ, at least 1/2 and at most 1, the deviation of the rewards. The term with n_a, the plays of arm a, is
+    only there where arms share a context.
     E_j sums the squared errors of the predictions that member j made before it saw the reward, N the weights of those
     rounds, each ρ times that of the next. Little noisy data want a strong pull, a straight line or a parabola, much
     clean data a free network: the members that predict best decide. Each term f_j + γ_j width_j is NeuralUCB's index,
@@ -73,8 +75,9 @@ def neural_mix(task: Task, settings: Mapping[str, Any]) -> Policy:
         plain = linear_features(shown)
         each = plain, quadratic(plain, task.dim, scale=PRODUCTS / task.dim**0.5)  # without the intercept
         regressions = [ridge(one, exact_design(one, ridge=RIDGE)) for one in each if _is_small(one, shown)]
-        shape = {name: settings[name] for name in ("discount", "sharpness")}
-        return combine(mixture(network_at, pulls, regressions, **shape), ucb(constant(settings["exploration"])))
+        shape = {name: settings[name] for name in ("discount", "sharpness", "novelty")}
+        estimator = mixture(network_at, pulls, regressions, arms=task.shared_by or 0, **shape)
+        return combine(estimator, ucb(constant(settings["exploration"])))
 
     return in_units(task, settings, make)
 
@@ -95,6 +98,7 @@ NEURAL_MIX = Algorithm(
         REGULARIZATION._replace(default=0.3, meaning="pull to θ_0 and ridge in Z_0 of the network in the middle"),
         number("discount", "ρ", 0.998, "weight of a validated round over that of the next", above=0, most=1),
         number("sharpness", "s", 0.1, "how much better predictions weigh", above=0),
+        number("novelty", "κ", 16.0, "width of an arm that was never played, where arms share a context", least=0),
         *TRAINING,
         *NETWORK,
         *DESIGN,

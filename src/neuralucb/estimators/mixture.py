@@ -33,6 +33,8 @@ class Mixture(NamedTuple):
     """E_j = Σ_i ρ^(t-i) (prediction of member j for reward i, made before it was seen, less the reward)²"""
     validated: jax.Array
     """N = Σ_i ρ^(t-i)"""
+    plays: jax.Array
+    """n_a, how often each arm was played; of length 0 where arms do not share a context"""
 
 
 def mixture(
@@ -42,10 +44,12 @@ def mixture(
     *,
     discount: Number,
     sharpness: Number,
+    arms: int,
+    novelty: Number,
 ) -> Estimator:
     """Members side by side, every one of which learns from every reward, mixed by progressive validation.
 
-        mean = Σ_j w_j f_j(x),   width = σ Σ_j w_j width_j(x),
+        mean = Σ_j w_j f_j(x),   width = σ (Σ_j w_j width_j(x) + κ/√(1 + n_a)),
         w_j ∝ exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
 
     where E_j sums the squared errors of predictions that member j made before it saw the reward, each round weighing ρ
@@ -53,12 +57,18 @@ def mixture(
     a smaller s mixes more evenly. For the width σ, the error of the best member, is taken as at least LEAST_NOISE and
     at most 1, the deviation of the rewards.
 
+    The last term, with n_a the plays of arm a, is only there where arms share a context: an arm that brought nothing in
+    its first few plays is then told from the others by its own output weights alone, which the diagonal of Z, summed
+    over a hundred of them, hardly does.
+
     Args:
         network_at: pull -> NeuralUCB's estimator with that pull to θ_0, and that ridge in Z_0; the pull is traced.
         pulls: λ_j, one per network.
         regressions: Ridge regressions, on the contexts or on other features of them; there may be none.
         discount: ρ.
         sharpness: s.
+        arms: How many arms share a context; 0 if they do not.
+        novelty: κ.
 
     Returns:
         The estimator. It costs what its members cost; the networks are lanes of one program.
@@ -77,13 +87,16 @@ def mixture(
             tuple(each.init(key_regressions) for each in regressions),
             jnp.zeros(members, jnp.float32),
             jnp.zeros((), jnp.float32),
+            jnp.zeros(arms, jnp.float32),
         )
 
     def predict(belief: Mixture, context: Context) -> Prediction:
         each, shares = predict_each(belief, context), weights(belief, sharpness)
         noise = jnp.sqrt(jnp.clip(_least_error(belief), LEAST_NOISE**2, 1))
-        width = noise * (shares @ each.width)
-        return Prediction(shares @ each.mean, width, belief.networks.rounds[0], shares @ each.log_det)
+        width = shares @ each.width
+        if arms:
+            width += jnp.asarray(novelty, jnp.float32) / jnp.sqrt(1 + belief.plays[context.arm])
+        return Prediction(shares @ each.mean, noise * width, belief.networks.rounds[0], shares @ each.log_det)
 
     def predict_each(belief: Mixture, context: Context) -> Prediction:
         """[members] of every field."""
@@ -100,7 +113,8 @@ def mixture(
         others = tuple(
             one.observe(its, context, reward) for one, its in zip(regressions, belief.regressions, strict=True)
         )
-        return Mixture(networks, others, fading * belief.errors + missed**2, fading * belief.validated + 1)
+        plays = belief.plays.at[context.arm].add(1) if arms else belief.plays
+        return Mixture(networks, others, fading * belief.errors + missed**2, fading * belief.validated + 1, plays)
 
     def learn(key: jax.Array, belief: Mixture, history: History) -> tuple[Mixture, Info]:
         def one(pull: jax.Array, network: Neural) -> tuple[Neural, Info]:
@@ -125,6 +139,7 @@ def mixture(
             others,
             size**2 * belief.errors,
             jnp.where(size > 0, belief.validated, 0),
+            _count_plays(history, arms) if arms else belief.plays,
         )
 
     check = next(iter(regressions), network_at(1.0)).check
@@ -145,6 +160,11 @@ def _least_error(belief: Mixture) -> jax.Array:
     """The best member's mean squared error; 1, that of predicting the mean, before the first."""
     error = jnp.maximum(belief.errors.min() / jnp.maximum(belief.validated, 1), SMALLEST_ERROR)
     return jnp.where(belief.validated > 0, error, 1)
+
+
+def _count_plays(history: History, arms: int) -> jax.Array:
+    played = jnp.arange(history.rewards.shape[0], dtype=jnp.int32) < history.seen
+    return jnp.zeros(arms, jnp.float32).at[history.contexts.arm].add(played.astype(jnp.float32))
 
 
 def _single(leaf: jax.Array) -> jax.Array:
