@@ -48,6 +48,20 @@ def test_what_the_paper_does_not_have_is_refused(figure, scale):
         paper_sweep(figure, scale)
 
 
+def test_a_figure_can_be_played_in_pieces():
+    piece = paper_sweep("figure2", "paper", "race", problems=["shuttle", "magic"])
+    whole = paper_sweep("figure2", "paper", "race")
+    assert piece.name == "figure2-paper-race-shuttle-magic"
+    assert all(part in whole.parts for part in piece.parts)
+    assert len(piece.parts) == len(whole.parts) // 2
+
+
+@pytest.mark.parametrize(("problems", "seen"), [(["magic", "h1"], "'h1'"), ([], "none")])
+def test_problems_that_are_not_of_the_figure_are_refused(problems, seen):
+    with pytest.raises(InputError, match=rf"problems must .*covertype, magic, shuttle, mnist, got {seen}"):
+        paper_sweep("figure2", "smoke", problems=problems)
+
+
 def test_sizes_stand_in_for_data_that_are_not_here_and_cost_as_much(tmp_path, monkeypatch):
     monkeypatch.setenv("NEURALUCB_DATA", str(tmp_path))
     sweep = Sweep("sizes", 20, (0,), (Part("neural-ucb", "shuttle", preset="paper"), Part("lin-ucb", "digits")))

@@ -100,6 +100,9 @@ def reproduce(
     reading: Annotated[
         Reading, typer.Option(help="paper: to the letter; released: networks trained as in the released code.")
     ] = Reading.paper,
+    problems: Annotated[
+        str | None, typer.Option(help="Some of a figure's problems, such as magic,shuttle; default: all.")
+    ] = None,
     folder: Out = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -107,12 +110,15 @@ def reproduce(
     from neuralucb.cli.data import table1
     from neuralucb.sweeps.paper import FIGURES, paper_sweep
 
+    if problems is not None and what.value not in FIGURES:
+        raise InputError(f"--problems goes with one figure, got {what.value}; name figure1 or figure2, or omit it.")
+    names = None if problems is None else [name.strip() for name in problems.split(",") if name.strip()]
     if what in (What.table1, What.all):
         table1(None if dry_run else folder)
     figures = list(FIGURES) if what is What.all else [what.value] if what.value in FIGURES else []
     planned = {}
     for figure in figures:
-        paper = paper_sweep(figure, scale.value, (search or Search.grid).value, reading.value)
+        paper = paper_sweep(figure, scale.value, (search or Search.grid).value, reading.value, names)
         where = Path(paper.name) if folder is None else folder / figure if what is What.all else folder
         planned[where] = paper
     _run(planned, options, dry_run=dry_run)

@@ -1,5 +1,6 @@
 """The paper's figures as sweeps, at three scales (Zhou, Li & Gu 2020, Section 7)."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -65,7 +66,9 @@ LESS_WORK: dict[tuple[str, str], dict[str, Any]] = {
 """Settings that shorten training at a smaller scale; they are stored with every run."""
 
 
-def paper_sweep(figure: str, scale: str, search: str = "grid", reading: str = "paper") -> Sweep:
+def paper_sweep(
+    figure: str, scale: str, search: str = "grid", reading: str = "paper", problems: Sequence[str] | None = None
+) -> Sweep:
     """The runs behind a figure of the paper.
 
     Args:
@@ -74,12 +77,13 @@ def paper_sweep(figure: str, scale: str, search: str = "grid", reading: str = "p
         search: "grid" for all of them, or "race" to drop settings that are clearly worse on the way.
         reading: "paper", to the letter; or "released", warm starts and standard scaling as in the released code, for
             the algorithms that train a network.
+        problems: Some of the figure's problems, by name; all of them if not set.
 
     Returns:
         The sweep; `prepare` and `run_sweep` run it.
 
     Raises:
-        InputError: There is no such figure, scale or reading.
+        InputError: There is no such figure, scale or reading, or a problem is not one of the figure's.
 
     Example:
         >>> paper_sweep("figure1", "smoke").runs
@@ -89,14 +93,21 @@ def paper_sweep(figure: str, scale: str, search: str = "grid", reading: str = "p
     for name, value, known in asked:
         if value not in known:
             raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
+    played = FIGURES[figure] if problems is None else tuple(problems)
+    for problem in played:
+        if problem not in FIGURES[figure]:
+            raise InputError(f"problems must be of {figure}'s {', '.join(FIGURES[figure])}, got {problem!r}.")
+    if not played:
+        raise InputError(f"problems must name at least one of {', '.join(FIGURES[figure])}, got none.")
     parts = [
         Part(name, problem, _grid(name, figure, scale), _less_work(name, figure, scale), reading, schedule)
         for schedule in [SCHEDULES[figure].get(scale)]
-        for problem in FIGURES[figure]
+        for problem in dict.fromkeys(played)
         for name in (*ALGORITHMS, *REFERENCES)
         if reading == "paper" or "steps" in _settings(name)
     ]
     name = f"{figure}-{scale}" + "-race" * (search == "race") + f"-{reading}" * (reading != "paper")
+    name += "" if problems is None else "-" + "-".join(dict.fromkeys(played))
     return Sweep(name, ROUNDS[figure][scale], tuple(range(SEEDS[scale])), tuple(parts), search=search)
 
 
