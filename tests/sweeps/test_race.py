@@ -61,6 +61,22 @@ def test_a_race_with_one_batch_missing_has_workers_for_those_that_follow(raced, 
     assert prepare(sweep(), folder, device="cpu", workers=3).workers == 3
 
 
+def test_a_race_that_ended_and_lost_a_stage_is_played_again_from_there(raced, tmp_path):
+    folder = shutil.copytree(raced.folder, tmp_path / "out")
+    next((folder / "stages").glob("*.parquet")).unlink()
+    job = prepare(sweep(), folder, device="cpu")
+    assert run_sweep(job) == []
+    assert numbers(folder) == numbers(raced.folder)
+
+
+def test_files_of_others_among_the_runs_of_a_race_are_named_at_its_end(raced, tmp_path):
+    folder = shutil.copytree(raced.folder, tmp_path / "out")
+    next((folder / "stages").glob("*.parquet")).unlink()
+    shutil.copy(next((folder / "runs").glob("*.parquet")), folder / "runs" / "theirs.parquet")
+    with pytest.raises(InputError, match=r"theirs\.parquet: not part of this sweep"):
+        run_sweep(prepare(sweep(), folder, device="cpu"))
+
+
 def test_to_plan_a_race_that_has_begun_writes_nothing(raced, tmp_path):
     folder = shutil.copytree(raced.folder, tmp_path / "mine")
     shutil.rmtree(folder / "race")
