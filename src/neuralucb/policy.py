@@ -248,7 +248,8 @@ def guard(bare: Policy, check: Callable[[Context], None]) -> Policy:
         return update(belief, context, reward)
 
     review = None if bare.review is None else exact(jax.jit(bare.review))
-    return Policy(init, select, observe, train, review=review, note=bare.note)
+    note = None if bare.note is None else bare.note._replace(take=exact(jax.jit(bare.note.take)))
+    return Policy(init, select, observe, train, review=review, note=note)
 
 
 def remember(policy: Policy, belief: Belief, contexts: Context, available: jax.Array, choice: Choice) -> Context:

@@ -18,8 +18,8 @@ SEPARATOR = "+"
 def exp4(task: Task, settings: Mapping[str, Any]) -> Policy:
     """EXP4 over other algorithms, each with its default settings (Auer, Cesa-Bianchi, Freund & Schapire 2002).
 
-    A round costs what the rounds of its experts cost, propensities included. Its propensities are as exact as theirs,
-    and none is 0 while γ is above 0.
+    A round costs at most two choices of each expert, propensities included, and an observation of each. Its
+    propensities are as exact as theirs, and none is 0 while γ is above 0.
     Departs from the paper in: experts that learn from every reward, where the text's give advice that is fixed in
     advance; and rewards that are not scaled to [0, 1].
     """

@@ -29,7 +29,7 @@ def advice(experts: Sequence[Policy], *, share: Number) -> Policy:
 
     Every expert observes every reward, whoever chose the arm, and has its lessons. ξ_i(a)/(p(a) K) is noted when the
     arm is chosen, and so are the experts' own notes; decisions of which nothing is known teach the experts alone.
-    A round costs what its experts' rounds cost, propensities included. Propensity: as exact as the experts'.
+    A round asks each expert twice, for the choice and for the note. Propensity: as exact as the experts'.
     Bare: `guard` adds the checks of its input.
     """
     sizes = [0 if expert.note is None else expert.note.size for expert in experts]
