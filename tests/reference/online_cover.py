@@ -1,4 +1,4 @@
-"""Online Cover (Agarwal et al. 2014; Bietti et al. 2021, Algorithm 5) over weighted ridge regressions, solved anew."""
+"""Online Cover (Agarwal et al. 2014; Bietti et al. 2021) over weighted ridge regressions, solved anew."""
 
 import numpy as np
 

@@ -15,7 +15,7 @@ __all__ = ["ONLINE_COVER"]
 def online_cover(task: Task, settings: Mapping[str, Any]) -> Policy:
     """Online Cover: n greedy policies over ridge regressions, each paid for arms that those before it leave out.
 
-    The practical algorithm of Agarwal et al. 2014, as Bietti, Agarwal & Langford 2021 describe it (their Algorithm 5).
+    The practical algorithm of Agarwal et al. 2014, as Bietti, Agarwal & Langford 2021 describe it.
     A round costs O((K + n) d²). Its propensities are exact, and none is 0.
     Departs from the paper in: ridge regressions on the arm played, weighted by 1/p, where the text learns
     cost-sensitive classifiers from estimates for all arms.
@@ -31,7 +31,7 @@ def online_cover(task: Task, settings: Mapping[str, Any]) -> Policy:
 ONLINE_COVER = Algorithm(
     "online-cover",
     "a few greedy policies, each paid for arms that those before it leave out",
-    "Agarwal, Hsu, Kale, Langford, Li & Schapire 2014; Bietti, Agarwal & Langford 2021, Algorithm 5",
+    "Agarwal, Hsu, Kale, Langford, Li & Schapire 2014; Bietti, Agarwal & Langford 2021",
     "ridge regressions on the arm played, weighted by 1/p, where the text learns cost-sensitive classifiers",
     (
         number("exploration", "c", 1.0, "scale of ε_t = min(1/K, c/√(Kt))", least=0, grid=(0.1, 0.3, 1)),
