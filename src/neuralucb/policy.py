@@ -241,6 +241,10 @@ def guard(bare: Policy, check: Callable[[Context], None]) -> Policy:
         if bare.note is not None and not isinstance(context, Noted):
             context = Noted(context, jnp.zeros(bare.note.size, jnp.float32))
         check(context if bare.note is None else context.context)
+        if bare.note is not None and jnp.shape(context.note) != (bare.note.size,):
+            raise InputError(
+                f"note must be {bare.note.size} numbers, as `remember` takes them, got shape {jnp.shape(context.note)}."
+            )
         _check_finite("context", context)
         _check_finite("reward", reward)
         if jnp.shape(reward) != ():

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from neuralucb import build
 from neuralucb.history import append, empty
-from neuralucb.policy import Slot, remember
+from neuralucb.policy import Noted, Slot, remember
 from tests.reference import (
     banditron,
     epoch_greedy,
@@ -265,3 +265,25 @@ def test_without_noise_perturbed_history_is_greedy_ridge_regression():
     for (_, _, ours), (_, _, theirs) in zip(game.rounds(forced=True), greedy.rounds(forced=True), strict=True):
         assert_allclose(ours.mean, theirs.mean, rtol=1e-6, atol=1e-9)
         assert_allclose(ours.propensity, theirs.propensity)
+
+
+@pytest.mark.parametrize(
+    ("experts", "message"),
+    [
+        ("lin-ucb+exp4", "experts must be other algorithms that learn, got 'exp4' among them"),
+        ("oracle", "experts must be other algorithms that learn, got 'oracle' among them"),
+        ("lin-ucb+magic", "'magic' is not known"),
+        ("lin-ucb+", r"experts \(ξ_i\) must be names of algorithms, with \+ between them"),
+    ],
+)
+def test_experts_that_cannot_advise_are_refused(experts, message):
+    with pytest.raises(ValueError, match=message):
+        build("exp4", dim=DIM, experts=experts)
+
+
+def test_a_note_of_another_size_is_refused():
+    bandit = build("banditron", dim=DIM)
+    with pytest.raises(ValueError, match="note must be 2 numbers, as `remember` takes them"):
+        bandit.observe(
+            bandit.init(jax.random.key(0)), Noted(np.zeros(DIM, np.float32), np.zeros(3, np.float32)), np.float32(1)
+        )

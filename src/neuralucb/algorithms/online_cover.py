@@ -16,7 +16,7 @@ def online_cover(task: Task, settings: Mapping[str, Any]) -> Policy:
     """Online Cover: n greedy policies over ridge regressions, each paid for arms that those before it leave out.
 
     The practical algorithm of Agarwal et al. 2014, as Bietti, Agarwal & Langford 2021 describe it.
-    A round costs O((K + n) d²). Its propensities are exact, and none is 0.
+    A round costs O((K + n) d²), and O(n K d²) where arms share a context. Its propensities are exact, and none is 0.
     Departs from the paper in: ridge regressions on the arm played, weighted by 1/p, where the text learns
     cost-sensitive classifiers from estimates for all arms.
     """

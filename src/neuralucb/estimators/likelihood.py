@@ -9,9 +9,12 @@ from jax import lax
 
 from neuralucb.history import History, total
 from neuralucb.policy import Context, Slot
+from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.precision import Number, require
 
 __all__ = ["LINKS", "Fit", "Link", "begin", "predictor", "refit", "step", "with_arm"]
+
+CURE = "take fewer inputs, or fewer models where there are several"
 
 
 class Link(NamedTuple):
@@ -43,10 +46,12 @@ class Fit(NamedTuple):
     inverse: jax.Array
 
 
-def begin(centre: jax.Array, *, ridge: Number) -> Fit:
-    """The fit to nothing: θ is the centre [arms, d]."""
+def begin(centre: jax.Array, *, ridge: Number, copies: int = 1) -> Fit:
+    """The fit to nothing: θ is the centre [arms, d]. `copies` says how many such fits there will be."""
     require(centre.dtype)
     arms, dim = centre.shape
+    size = copies * arms * dim**2
+    require_memory(size * centre.dtype.itemsize, what=f"Hessians of {size} numbers", cure=CURE)
     inverse = jnp.eye(dim, dtype=centre.dtype) / jnp.asarray(ridge, centre.dtype)
     return Fit(centre, centre, jnp.broadcast_to(inverse, (arms, dim, dim)))
 

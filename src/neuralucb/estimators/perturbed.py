@@ -51,7 +51,9 @@ def perturbed(
     def init(key: jax.Array) -> Perturbed:
         key_starts, key_noise = random.split(key)
         return Perturbed(
-            jax.vmap(lambda centre: begin(centre, ridge=ridge))(starts(key_starts)), key_noise, jnp.int32(0)
+            jax.vmap(lambda centre: begin(centre, ridge=ridge, copies=models))(starts(key_starts)),
+            key_noise,
+            jnp.int32(0),
         )
 
     def select(key: jax.Array, belief: Perturbed, contexts: Context, available: jax.Array) -> Choice:
