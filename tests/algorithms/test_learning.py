@@ -21,6 +21,8 @@ CLASSICAL = (
     "exp4",
     "perturbed-history",
 )
+CHEAPER = {"exp4": {"experts": "lin-ucb+epoch-greedy+uniform"}}
+"""In place of defaults: propensities of LinTS are integrals."""
 NUMBERS = np.random.default_rng(0).normal(size=(ARMS, DIM - 1))
 DIRECTIONS = jnp.asarray(NUMBERS / np.linalg.norm(NUMBERS, axis=1, keepdims=True), jnp.float32)
 
@@ -54,7 +56,8 @@ def regrets(name, kind):
             return now._replace(contexts=contexts)
 
         task = Task(DIM, ROUNDS, ARMS if kind == "shared" else None)
-        bandit = algorithm.recipe(task, {setting.name: setting.default for setting in algorithm.settings})
+        defaults = {setting.name: setting.default for setting in algorithm.settings}
+        bandit = algorithm.recipe(task, defaults | CHEAPER.get(name, {}))
         world = problem._replace(draw=draw)
         trace = simulate(jax.random.key(seed), bandit, world, rounds=ROUNDS, schedule="60").trace
         return trace.regret.sum(), trace.diverged_at
