@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from neuralucb.algorithms import ALGORITHMS, Task, build
 from neuralucb.history import append, empty
-from neuralucb.policy import fingerprint
+from neuralucb.policy import Slot, fingerprint, remember
 from neuralucb.problems import reveal, synthetic
 from neuralucb.rules import floor
 from neuralucb.simulation import simulate
 
 DIM, ARMS, ROUNDS = 4, 3, 30
-SMALL = {"width": 4, "steps": 3, "batch_size": 4, "networks": 3, "budget": 20}
+SMALL = {"width": 4, "steps": 3, "batch_size": 4, "networks": 3, "budget": 20, "models": 3, "policies": 3}
 pytestmark = [pytest.mark.usefixtures("wide"), pytest.mark.parametrize("name", ALGORITHMS)]
 
 
@@ -121,6 +121,33 @@ def test_propensities_are_the_frequencies_of_choices(name):
         assert propensity[able].min() >= lowest / able.sum() - 1e-6
         wrong = np.roll(propensity, 1) if np.ptp(propensity) > 0.1 else np.float64([0.6, 0.3, 0.1])
         assert not agree(shares, wrong, len(keys))  # the control: the same test tells a wrong propensity
+
+
+def test_arms_may_share_a_context_and_notes_come_back_whenever_the_reward_comes(name):
+    """Everything once more for shared contexts; a note is taken from one belief and handed to a later one."""
+    if ALGORITHMS[name].sees_expected:
+        return
+    own = {setting.name for setting in ALGORITHMS[name].settings}
+    bandit = build(name, dim=DIM, shared_by=ARMS, **{key: value for key, value in SMALL.items() if key in own})
+    start = belief = bandit.init(jax.random.key(0))
+    x = jnp.broadcast_to(contexts(name)[:1], (ARMS, DIM))
+    given, able = Slot(x, jnp.arange(ARMS, dtype=jnp.int32)), jnp.asarray([True, False, True])
+
+    @jax.jit
+    def ask(belief):
+        made = jax.vmap(lambda key: bandit.select(key, belief, given, able))(jax.random.split(jax.random.key(2), 2000))
+        first = jax.tree.map(lambda leaf: leaf[0], made)
+        return made.arm, first, remember(bandit, belief, given, able, first)
+
+    early = ask(belief)[2]
+    for reward in (1.0, 0.0, 1.0):
+        belief = bandit.observe(belief, ask(belief)[2], jnp.float32(reward))
+    belief = bandit.observe(belief, early, jnp.float32(1))
+    arms, choice, _ = ask(belief)
+    assert jax.tree.map(jnp.shape, start) == jax.tree.map(jnp.shape, belief)
+    shares = np.bincount(np.asarray(arms), minlength=ARMS) / len(arms)
+    assert agree(shares, np.asarray(choice.propensity, np.float64), len(arms))
+    assert choice.propensity[1] == 0
 
 
 def test_seeds_differ_and_the_same_seed_repeats(name):

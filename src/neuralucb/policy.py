@@ -20,6 +20,8 @@ __all__ = [
     "Context",
     "Estimator",
     "Info",
+    "Note",
+    "Noted",
     "Origin",
     "Policy",
     "Prediction",
@@ -32,6 +34,7 @@ __all__ = [
     "fingerprint",
     "guard",
     "policy",
+    "remember",
     "slot_shape",
 ]
 
@@ -97,6 +100,25 @@ class Info(NamedTuple):
 
 
 @brief
+class Noted(NamedTuple):
+    """The context of the arm played, and what its policy noted of the decision."""
+
+    context: Context
+    note: jax.Array
+    """[n] float32; zeros where nothing is known, as of a decision that another policy made."""
+
+
+@brief
+class Note(NamedTuple):
+    """What a policy wants to be told again with the reward, of what only the decision knew: n numbers."""
+
+    size: int
+    """n"""
+    take: Callable[[Belief, Context, jax.Array, Choice], jax.Array]
+    """belief, contexts, available, choice -> [n] float32. The arm and its propensity are those that were played."""
+
+
+@brief
 class Origin(NamedTuple):
     """The arguments of `build`, as plain values."""
 
@@ -125,7 +147,8 @@ class Policy(NamedTuple):
     select: Callable[..., Choice]
     """key, belief, contexts, available -> Choice. It changes nothing."""
     observe: Callable[[Belief, Context, jax.Array], Belief]
-    """belief, context, reward -> belief. Cheap; after every round: Z, ridge sums."""
+    """belief, context, reward -> belief. Cheap; after every round: Z, ridge sums. Where there is a `note`, the context
+    may be a `Noted`, with what was noted when this arm was chosen, however long ago."""
     learn: Callable[[jax.Array, Belief, History], tuple[Belief, Info]]
     """key, belief, history -> belief, Info. Costly; when the schedule says so: TrainNN."""
     origin: "Origin | None" = None
@@ -133,6 +156,8 @@ class Policy(NamedTuple):
     review: "Review | None" = None
     """belief, history -> what `observe` accumulates, such as Z, computed anew; what was trained stays. If None, an
     `OnlineBandit` with a window starts it from nothing and observes the window again."""
+    note: "Note | None" = None
+    """For algorithms whose update needs what only the decision knew: propensities, or what other arms looked like."""
 
     def __repr__(self) -> str:
         if self.origin is None:
@@ -213,7 +238,13 @@ def guard(bare: Policy, check: Callable[[Context], None]) -> Policy:
         return choose(key, belief, contexts, _check_available(available, arms))
 
     def observe(belief: Belief, context: Context, reward: jax.Array) -> Belief:
-        check(context)
+        if bare.note is not None and not isinstance(context, Noted):
+            context = Noted(context, jnp.zeros(bare.note.size, jnp.float32))
+        check(context if bare.note is None else context.context)
+        if bare.note is not None and jnp.shape(context.note) != (bare.note.size,):
+            raise InputError(
+                f"note must be {bare.note.size} numbers, as `remember` takes them, got shape {jnp.shape(context.note)}."
+            )
         _check_finite("context", context)
         _check_finite("reward", reward)
         if jnp.shape(reward) != ():
@@ -221,7 +252,16 @@ def guard(bare: Policy, check: Callable[[Context], None]) -> Policy:
         return update(belief, context, reward)
 
     review = None if bare.review is None else exact(jax.jit(bare.review))
-    return Policy(init, select, observe, train, review=review)
+    note = None if bare.note is None else bare.note._replace(take=exact(jax.jit(bare.note.take)))
+    return Policy(init, select, observe, train, review=review, note=note)
+
+
+def remember(policy: Policy, belief: Belief, contexts: Context, available: jax.Array, choice: Choice) -> Context:
+    """What is kept of a decision until its reward comes: the context of the arm chosen, with a note if there is one."""
+    context = jax.tree.map(lambda leaf: leaf[choice.arm], contexts)
+    if policy.note is None:
+        return context
+    return Noted(context, policy.note.take(belief, contexts, available, choice))
 
 
 def fingerprint(belief: Belief) -> str:

@@ -1,5 +1,6 @@
 """Rules: from a prediction to a choice, and the probability of each arm. Ties are broken at random, never by index."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ __all__ = [
     "draw_arm",
     "epsilon_greedy",
     "floor",
+    "linked",
     "square_cb",
     "thompson",
     "ucb",
@@ -110,6 +112,16 @@ def thompson(confidence: Confidence) -> Rule:
         arm, score = best_arm(key_tie, gap + deviation, available), prediction.mean + deviation
         propensity = _probability_of_best(gap, spread, available)
         return Choice(arm, prediction.mean, prediction.width, score, gamma, propensity)
+
+    return choose
+
+
+def linked(rule: Rule, link: Callable[[jax.Array], jax.Array]) -> Rule:
+    """The rule over linear predictors xᵀθ; the mean that its choice shows is the link's, an expected reward."""
+
+    def choose(key: jax.Array, prediction: Prediction, available: jax.Array) -> Choice:
+        choice = rule(key, prediction, available)
+        return choice._replace(mean=link(choice.mean))
 
     return choose
 

@@ -10,7 +10,7 @@ from jax import lax, random
 
 from neuralucb.designs import has_drifted
 from neuralucb.history import History, append, empty
-from neuralucb.policy import Belief, Policy
+from neuralucb.policy import Belief, Policy, remember
 from neuralucb.problems.problem import Problem, Round, check_problem
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
@@ -180,7 +180,9 @@ def prepare(
         choice = policy.select(random.fold_in(keys.select, t), state.belief, now.contexts)
         context = jax.tree.map(lambda leaf: leaf[choice.arm], now.contexts)
         reward = now.expected[choice.arm] + now.noise  # Algorithm 1, line 10; Algorithm 3, line 6
-        belief = policy.observe(state.belief, context, reward)
+        everything = jnp.ones(now.expected.shape, dtype=bool)
+        kept = remember(policy, state.belief, now.contexts, everything, choice)
+        belief = policy.observe(state.belief, kept, reward)
         # where rounds are forgotten, each is written over the one before
         row = jnp.minimum(segment.first_row + t - segment.start, segment.last_row)
         history = append(History(state.contexts, state.rewards, row, t), context, reward)

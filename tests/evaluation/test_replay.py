@@ -7,6 +7,7 @@ import pytest
 from neuralucb import build
 from neuralucb.evaluation import evaluate, replay
 from neuralucb.logs import recorded
+from neuralucb.logs.warm_start import learn_from
 from tests.evaluation.worlds import (
     ARMS,
     DIM,
@@ -72,3 +73,12 @@ def test_replay_learns_along_the_log_as_the_policy_would_online():
     assert end.estimate.value > 0.9 * best
     assert true_value() < 0.9 * best  # the control: a policy that does not learn stays below
     assert int(end.belief.rounds) == end.accepted
+
+
+def test_replay_hands_back_what_a_policy_noted_of_the_decisions_it_accepted():
+    """Banditron learns nothing from decisions without a note, which a warm start's are."""
+    log, bandit = in_memory(world(600, 0)), build("banditron", dim=DIM)
+    end = replay(jax.random.key(0), bandit, log, schedule="100")
+    assert end.accepted > 50
+    assert np.abs(end.belief.weights).max() > 0.5
+    assert not np.asarray(learn_from(jax.random.key(0), bandit, log).belief.weights).any()

@@ -17,6 +17,8 @@ SMALL = {
     "kernel-ucb": {"budget": 40},
     "neural-ts": {"width": 8, "steps": 5, "design": "diagonal"},
     "neural-square-cb": {"width": 8, "steps": 5},
+    "gp-ucb": {"budget": 40},
+    "perturbed-history": {"models": 3},
 }
 PLAIN = {"units": "given", "retries": 0, "optimizer": "plain", "decay": "none"}
 """Contexts and rewards as they are given, and plain steps, which may diverge."""

@@ -30,7 +30,18 @@ PAPER = {
 }  # fmt: skip
 """The defaults of version 0.1 for algorithms that train a network."""
 
-LATER = ("neural-mix",)
+LATER = (
+    "neural-mix",
+    "banditron",
+    "epoch-greedy",
+    "exp4",
+    "gloc",
+    "gp-ucb",
+    "lin-ts",
+    "online-cover",
+    "perturbed-history",
+    "ucb-glm",
+)
 """Algorithms that version 0.1 does not have."""
 
 VARIED = {"design": ("full", "diagonal"), "scaling": ("tangent", "standard")}

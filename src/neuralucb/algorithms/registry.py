@@ -7,10 +7,16 @@ from numbers import Integral
 from typing import Any
 
 from neuralucb.algorithms.algorithm import Algorithm, Recipe, Task
+from neuralucb.algorithms.banditron import BANDITRON
 from neuralucb.algorithms.baselines import ORACLE, UNIFORM
 from neuralucb.algorithms.bootstrapped_nn import BOOTSTRAPPED_NN
+from neuralucb.algorithms.epoch_greedy import EPOCH_GREEDY
+from neuralucb.algorithms.exp4 import EXP4
 from neuralucb.algorithms.glm_ucb import GLM_UCB
+from neuralucb.algorithms.gloc import GLOC
+from neuralucb.algorithms.gp_ucb import GP_UCB
 from neuralucb.algorithms.kernel_ucb import KERNEL_UCB
+from neuralucb.algorithms.lin_ts import LIN_TS
 from neuralucb.algorithms.lin_ucb import LIN_UCB
 from neuralucb.algorithms.neural_epsilon_greedy import NEURAL_EPSILON_GREEDY
 from neuralucb.algorithms.neural_epsilon_greedy0 import NEURAL_EPSILON_GREEDY0
@@ -19,6 +25,9 @@ from neuralucb.algorithms.neural_square_cb import NEURAL_SQUARE_CB
 from neuralucb.algorithms.neural_ts import NEURAL_TS
 from neuralucb.algorithms.neural_ucb import NEURAL_UCB
 from neuralucb.algorithms.neural_ucb0 import NEURAL_UCB0
+from neuralucb.algorithms.online_cover import ONLINE_COVER
+from neuralucb.algorithms.perturbed_history import PERTURBED_HISTORY
+from neuralucb.algorithms.ucb_glm import UCB_GLM
 from neuralucb.policy import Origin, Policy
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
@@ -66,6 +75,15 @@ for _algorithm in (
     LIN_UCB,
     GLM_UCB,
     KERNEL_UCB,
+    PERTURBED_HISTORY,
+    LIN_TS,
+    UCB_GLM,
+    GLOC,
+    GP_UCB,
+    EPOCH_GREEDY,
+    BANDITRON,
+    ONLINE_COVER,
+    EXP4,
     NEURAL_TS,
     NEURAL_SQUARE_CB,
     UNIFORM,

@@ -13,7 +13,7 @@ from neuralucb.evaluation.records import Estimate, Evaluation, check_level, with
 from neuralucb.history import History, append, empty
 from neuralucb.logs.batches import contexts_of, one_context
 from neuralucb.logs.formats import Log
-from neuralucb.policy import Belief, Policy
+from neuralucb.policy import Belief, Noted, Policy
 from neuralucb.runtime.errors import InputError, UnsoundError
 from neuralucb.runtime.precision import exact
 from neuralucb.runtime.records import brief
@@ -184,7 +184,8 @@ def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, lear
     def one(state: _State, at: tuple[jax.Array, _Rows]) -> tuple[_State, None]:
         key_row, row = at
         key_select, key_accept, key_learn = random.split(key_row, 3)
-        choice = policy.select(key_select, state.belief, contexts_of(row.shared, row.own), row.available)
+        contexts = contexts_of(row.shared, row.own)
+        choice = policy.select(key_select, state.belief, contexts, row.available)
         lucky = random.uniform(key_accept, dtype=jnp.float32) * row.ratio <= lowest
         accept = row.use & (choice.arm == row.arm) & lucky & (state.accepted + 1 < len(learns))
         context = one_context(row.shared, row.own, row.arm)
@@ -192,7 +193,11 @@ def _walk(policy: Policy, key: jax.Array, state: _State, lowest: jax.Array, lear
         accepted = state.accepted + accept.astype(jnp.int32)
 
         def observe(belief: Belief) -> Belief:
-            return policy.observe(belief, context, row.reward)
+            if policy.note is None:
+                return policy.observe(belief, context, row.reward)
+            # accepted decisions are those in which the policy chose the arm of the log
+            note = policy.note.take(belief, contexts, row.available, choice)
+            return policy.observe(belief, Noted(context, note), row.reward)
 
         def learn(belief: Belief) -> tuple[Belief, jax.Array]:
             seen = History(history.contexts, history.rewards, accepted, accepted)

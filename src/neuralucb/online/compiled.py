@@ -11,7 +11,7 @@ from jax import lax, random
 
 from neuralucb.history import History
 from neuralucb.online.ledger import PER_ARM, PER_CHOICE, column
-from neuralucb.policy import Belief, Choice, Info, Policy
+from neuralucb.policy import Belief, Info, Noted, Policy, remember
 from neuralucb.rules import deterministic, floor
 
 __all__ = ["ROWS", "Choices", "Programs", "history_capacities", "history_capacity", "power_of_two"]
@@ -58,7 +58,9 @@ class Programs:
         self._init = policy.init
         self.reviews: bool = policy.review is not None
         """whether the policy can compute anew what observing accumulates"""
-        self._compiled = _compile(Policy(*policy[:4], review=policy.review), floor_share)
+        self.note_size: int = 0 if policy.note is None else policy.note.size
+        """numbers that the policy notes of a decision"""
+        self._compiled = _compile(Policy(*policy[:4], review=policy.review, note=policy.note), floor_share)
 
     def init(self) -> Belief:
         """The belief before the first observation."""
@@ -70,9 +72,10 @@ class Programs:
         arms = len(available)
         padded, available = _padded((contexts, available), power_of_two(arms))
         row = self._call("choose", self._keys.select, np.uint32(number % 2**32), belief, padded, available)
-        rows = _strip_padding(np.asarray(row)[None], arms)
+        rows, notes = self._split(np.asarray(row)[None], arms)
         arm = int(column(rows, "chosen")[0])
-        return Choices(rows, _map_leaves(lambda leaf: leaf[arm : arm + 1].copy(), contexts))  # the caller's may change
+        # copied, for the caller's may change
+        return Choices(rows, _noted(_map_leaves(lambda leaf: leaf[arm : arm + 1].copy(), contexts), notes))
 
     def choose_many(
         self, first: int, belief: Belief, contexts: Any, available: np.ndarray, *, capacity: int
@@ -85,7 +88,7 @@ class Programs:
             np.asarray(self._call("choose_many", self._keys.select, numbers, belief, *padded))[:count]
             for numbers, padded, count in _batches(first, _pad_arms(contexts, available, capacity))
         ]
-        return _choices(contexts, _strip_padding(np.concatenate(rows), available.shape[1]))
+        return _choices(contexts, *self._split(np.concatenate(rows), available.shape[1]))
 
     def choose_sequentially(
         self, first: int, belief: Belief, contexts: Any, available: np.ndarray, *, capacity: int
@@ -96,7 +99,7 @@ class Programs:
             real = np.arange(len(numbers)) < count
             belief, made = self._call("choose_sequentially", self._keys.select, numbers, belief, *padded, real)
             rows.append(np.asarray(made)[:count])
-        return _choices(contexts, _strip_padding(np.concatenate(rows), available.shape[1]))
+        return _choices(contexts, *self._split(np.concatenate(rows), available.shape[1]))
 
     def absorb(self, belief: Belief, contexts: Any, rewards: np.ndarray) -> tuple[Belief, int]:
         """The belief after n observations, and how many were refused because they made it infinite or NaN."""
@@ -138,12 +141,18 @@ class Programs:
         for capacity in {arms, power_of_two(arms)} if count > 1 else ():
             choose = self.choose_sequentially if sequential else self.choose_many
             choose(0, belief, contexts, available, capacity=capacity)
-        self.absorb(belief, jax.tree.map(lambda leaf: leaf[:, 0], one), np.zeros(1, np.float32))
+        notes = np.zeros((1, self.note_size), np.float32)
+        self.absorb(belief, _noted(jax.tree.map(lambda leaf: leaf[:, 0], one), notes), np.zeros(1, np.float32))
 
     @property
     def compilations(self) -> int:
         """How many programs have been compiled so far, also for other bandits with the same policy."""
         return len(self._compiled.compilations)
+
+    def _split(self, rows: np.ndarray, arms: int) -> tuple[np.ndarray, np.ndarray]:
+        """Choices as programs return them: without the arms that padding added, and the notes behind them."""
+        size = self.note_size
+        return _strip_padding(rows[:, size:], arms), rows[:, :size].astype(np.float32)
 
     def _call(self, name: str, *args: Any) -> Any:
         with jax.enable_x64(True):
@@ -173,7 +182,7 @@ def _compile(bare: Policy, floor_share: float) -> _Compiled:
     """The programs of a policy; a second bandit with the same policy compiles nothing."""
     policy = floor(bare, floor_share) if floor_share else bare
 
-    def choose(key: Any, number: Any, belief: Belief, contexts: Any, available: Any) -> tuple[Choice, Any]:
+    def choose(key: Any, number: Any, belief: Belief, contexts: Any, available: Any) -> tuple[Any, Any, Any]:
         choice = policy.select(random.fold_in(key, number), belief, contexts, available)
         mean = jnp.where(available, choice.mean, -jnp.inf)
         best = jnp.argmax(mean).astype(choice.arm.dtype)
@@ -184,19 +193,21 @@ def _compile(bare: Policy, floor_share: float) -> _Compiled:
         columns = dict(zip(PER_ARM, (choice.mean, choice.width, choice.score, choice.propensity), strict=True))
         columns |= dict(zip(PER_CHOICE, (choice.arm, greedy, choice.exploration, propensity), strict=True))
         kind = choice.mean.dtype if choice.mean.dtype == jnp.float64 else jnp.float32
-        return choice, jnp.concatenate([column.reshape(-1).astype(kind) for column in columns.values()])
+        kept = remember(policy, belief, contexts, available, choice)
+        notes = [kept.note] if isinstance(kept, Noted) else []
+        parts = [*notes, *columns.values()]
+        return choice, kept, jnp.concatenate([part.reshape(-1).astype(kind) for part in parts])
 
     def choose_one(*args: Any) -> Any:
-        return choose(*args)[1]
+        return choose(*args)[2]
 
     def choose_sequentially(
         key: Any, numbers: Any, belief: Belief, contexts: Any, available: Any, real: Any
     ) -> tuple[Belief, Any]:
         def one(belief: Belief, request: Any) -> tuple[Belief, Any]:
             number, contexts, available, real = request
-            choice, row = choose(key, number, belief, contexts, available)
-            context = jax.tree.map(lambda leaf: leaf[choice.arm], contexts)
-            after = policy.observe(belief, context, choice.mean[choice.arm].astype(jnp.float32))
+            choice, kept, row = choose(key, number, belief, contexts, available)
+            after = policy.observe(belief, kept, choice.mean[choice.arm].astype(jnp.float32))
             use = real & _is_finite(after)  # one harmful request must not spoil those after it
             return jax.tree.map(lambda new, old: jnp.where(use, new, old), after, belief), row
 
@@ -239,10 +250,15 @@ def _compile(bare: Policy, floor_share: float) -> _Compiled:
     return _Compiled({name: jax.jit(counted(name, each)) for name, each in functions.items()}, compilations)
 
 
-def _choices(contexts: Any, rows: np.ndarray) -> Choices:
-    """Choices, with the contexts of the arms chosen from [B, K, …]."""
+def _choices(contexts: Any, rows: np.ndarray, notes: np.ndarray) -> Choices:
+    """Choices, with the contexts of the arms chosen from [B, K, …], and notes."""
     arms = column(rows, "chosen").astype(np.intp)
-    return Choices(rows, jax.tree.map(lambda leaf: leaf[np.arange(len(arms)), arms], contexts))
+    return Choices(rows, _noted(jax.tree.map(lambda leaf: leaf[np.arange(len(arms)), arms], contexts), notes))
+
+
+def _noted(contexts: Any, notes: np.ndarray) -> Any:
+    """Contexts [B, …] with notes [B, n]; as they are for a policy that takes none."""
+    return Noted._make((contexts, notes)) if notes.shape[1] else contexts
 
 
 def _batches(first: int, tree: Any) -> Iterator[tuple[np.ndarray, Any, int]]:

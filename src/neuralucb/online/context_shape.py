@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from neuralucb.policy import Policy, Slot
+from neuralucb.policy import Noted, Policy, Slot
 from neuralucb.runtime.errors import InputError
 
 __all__ = ["ContextShape", "array_shape", "numbers_in", "read_floats", "shape_of_policy"]
@@ -53,6 +53,13 @@ class ContextShape(NamedTuple):
                     "contexts must be finite, in float32, got NaN or infinity; clean or drop such rows first."
                 )
         return self.unflatten(arrays), lengths
+
+    def noted(self, size: int) -> "ContextShape":
+        """Such contexts with a note of so many numbers; without one the same."""
+        if not size:
+            return self
+        structure = jax.tree.structure(Noted._make((self.unflatten([0] * len(self.leaves)), 0)))
+        return ContextShape(structure, (*self.leaves, ((size,), np.dtype(np.float32).str)))
 
     def unflatten(self, leaves: Any) -> Any:
         """Contexts from their leaves."""

@@ -297,8 +297,8 @@ def _snapshot_of(state: State, identity: Identity, segment: int, record: int) ->
         **identity.ids.export(),
         "settings": identity.settings,
         "origin": _plain(identity.policy.origin),
-        "leaves": state.shape.leaves,
-        "structure": str(state.shape.structure),
+        "leaves": state.kept.leaves,
+        "structure": str(state.kept.structure),
         "given": state.ledger.reserved,
         "segment": segment,
         "record": record,
@@ -333,7 +333,7 @@ def _tell_other_versions(snapshot: Snapshot, folder: Path) -> bool:
 
 def _check_same(state: State, identity: Identity, snapshot: Snapshot, folder: Path) -> None:
     """Refuse to continue a folder with another policy, seed, window, normalization or shape of contexts."""
-    shape, stored = state.shape, snapshot.fields
+    shape, stored = state.kept, snapshot.fields
     compared = {name: (identity.settings[name], stored["settings"][name]) for name in FIXED_SETTINGS}
     compared["policy"] = _plain(identity.policy.origin), stored["origin"]
     compared["contexts"] = (

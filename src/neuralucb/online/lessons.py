@@ -99,9 +99,9 @@ def _unobserved(state: State, belief: Belief) -> Belief:
         generator.normal(size=(ROWS, *shape)).astype(kind)
         if np.dtype(kind).kind == "f"
         else generator.integers(state.arms.capacity or 1, size=(ROWS, *shape)).astype(kind)
-        for shape, kind in state.shape.leaves
+        for shape, kind in state.kept.leaves
     ]
-    tried, _ = state.programs.absorb(state.initial_belief, state.shape.unflatten(rows), np.ones(ROWS, np.float32))
+    tried, _ = state.programs.absorb(state.initial_belief, state.kept.unflatten(rows), np.ones(ROWS, np.float32))
     initial = leaves_of(state.initial_belief, "")
     changed = changed_leaves(state.initial_belief, tried)
     return with_leaves(belief, {index: initial[f".{index}"] for index in changed})

@@ -8,6 +8,7 @@ import numpy as np
 from neuralucb.history import History
 from neuralucb.online.compiled import history_capacity
 from neuralucb.online.context_shape import ContextShape
+from neuralucb.policy import Noted
 
 __all__ = ["Observations"]
 
@@ -53,6 +54,7 @@ class Observations:
         padded, padded_rewards = _allocate(self._shape, capacity or history_capacity(count))
         _write(padded, 0, contexts)
         padded_rewards[:count] = rewards
+        padded = padded.context if isinstance(padded, Noted) else padded  # notes are for `observe` alone
         return History._make((padded, padded_rewards.astype(np.float32), np.int32(count), np.int32(count)))
 
     @property

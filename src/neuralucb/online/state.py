@@ -95,12 +95,15 @@ class State:
     ) -> None:
         self.programs: Programs = programs
         self.shape: ContextShape = shape
+        """of the contexts that are asked about"""
+        self.kept: ContextShape = shape.noted(programs.note_size)
+        """of what is kept of a decision: the context of its arm, and the policy's note"""
         self.normalize: bool = normalize
         self.initial_belief: Belief = programs.init()
         self.belief: Belief = self.initial_belief
         self.version: int = 0
         self.ledger: Ledger = Ledger()
-        self.observations: Observations = Observations(shape, window)
+        self.observations: Observations = Observations(self.kept, window)
         self.arms: Arms = Arms(shape, capacity, {}, {}, 0)
         self.moments: Moments = Moments()
         self.counts: dict[str, int] = dict.fromkeys(COUNTERS, 0)
@@ -174,14 +177,20 @@ class State:
         if belief is None:
             belief, numbers = self.belief, list(self.ledger.pending)
         if numbers:
-            contexts = self.shape.unflatten(self.ledger.contexts(numbers))
+            contexts = self.kept.unflatten(self.ledger.contexts(numbers))
             belief, _ = self.programs.absorb(belief, contexts, self.normalized(self.ledger.expected_rewards(numbers)))
         self._anticipating, self._decided_since = belief, []
         return belief
 
     def contexts_of(self, arrays: dict[str, np.ndarray]) -> Any:
-        """The contexts among an event's arrays."""
-        return self.shape.unflatten([arrays[f"c{leaf}"] for leaf in range(len(self.shape.leaves))])
+        """The contexts among an event's arrays; decisions of others, which were only fitted, have a note of zeros."""
+        count = len(arrays["c0"])
+        return self.kept.unflatten(
+            [
+                arrays[f"c{leaf}"] if f"c{leaf}" in arrays else np.zeros((count, *size), kind)
+                for leaf, (size, kind) in enumerate(self.kept.leaves)
+            ]
+        )
 
     def context_arrays(self, contexts: Any) -> dict[str, np.ndarray]:
         """Contexts as arrays of an event."""
@@ -228,10 +237,10 @@ class State:
     def restore(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Become what `export` described. Raises KeyError or ValueError, and changes nothing, if it does not fit."""
         belief = with_leaves(self.initial_belief, _group(arrays, "belief"), strict=True)
-        observations = Observations(self.shape, self.observations.window)
+        observations = Observations(self.kept, self.observations.window)
         observations.restore(self.contexts_of(_group(arrays, "history")), arrays["history.rewards"], fields["total"])
         arms = self.arms.restored([tuple(each) for each in fields["places"]], arrays["features"], fields["taken"])
-        ledger = Ledger.restored(fields["pending"], _group(arrays, "pending"), len(self.shape.leaves))
+        ledger = Ledger.restored(fields["pending"], _group(arrays, "pending"), len(self.kept.leaves))
         stored = {"clipped": 0, **fields["counts"]}  # version 0.1 did not clip
         moments, counts = Moments(*fields["moments"]), {name: int(stored[name]) for name in COUNTERS}
         version, learned_at = int(fields["version"]), int(fields["learned_at"])
@@ -247,7 +256,7 @@ class State:
 
     def _decide(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         arms = None if fields["arms"] is None else tuple(fields["arms"])
-        rows, context = arrays["rows"], tuple(arrays[f"c{leaf}"] for leaf in range(len(self.shape.leaves)))
+        rows, context = arrays["rows"], tuple(arrays[f"c{leaf}"] for leaf in range(len(self.kept.leaves)))
         self.ledger.add(DecisionBatch(fields["first"], fields["version"], fields["time"], arms, rows, context))
         if self._anticipating is not None:
             self._decided_since += range(fields["first"], fields["first"] + len(rows))
@@ -257,7 +266,7 @@ class State:
 
     def _reward(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         numbers, rewards = arrays["numbers"].tolist(), arrays["rewards"]
-        contexts = self.shape.unflatten(self.ledger.contexts(numbers))
+        contexts = self.kept.unflatten(self.ledger.contexts(numbers))
         self.ledger.resolve(numbers, rewards.tolist())
         self._observe(fields, contexts, rewards)
 

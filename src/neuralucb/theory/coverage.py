@@ -12,7 +12,7 @@ from neuralucb.algorithms import Task, find_algorithm
 from neuralucb.experiments import Plan, plan
 from neuralucb.experiments.statistics import finite_or_none
 from neuralucb.history import History
-from neuralucb.policy import Choice, Info, Policy
+from neuralucb.policy import Choice, Info, Note, Noted, Policy
 from neuralucb.problems import Problem, Round, find_problem
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
@@ -210,14 +210,20 @@ def _watch(policy: Policy, rounds: int) -> Policy:
     def select(key: jax.Array, watched: _Watched, pairs: _Pair, available: jax.Array | None = None) -> Choice:
         return policy.select(key, watched.belief, pairs.context, available)
 
-    def observe(watched: _Watched, pair: _Pair, reward: jax.Array) -> _Watched:
+    def take(watched: _Watched, pairs: _Pair, available: jax.Array, choice: Choice) -> jax.Array:
+        assert policy.note is not None
+        return policy.note.take(watched.belief, pairs.context, available, choice)
+
+    def observe(watched: _Watched, kept: _Pair | Noted, reward: jax.Array) -> _Watched:
+        pair = kept.context if isinstance(kept, Noted) else kept
+        own = Noted(pair.context, kept.note) if isinstance(kept, Noted) else pair.context
         both = jax.tree.map(lambda a, b: jnp.stack([a, b]), pair.context, pair.other)
         predicted = policy.select(random.key(0), watched.belief, both)  # which arm it chooses is ignored
         error = jnp.abs(predicted.mean - pair.expected.astype(predicted.mean.dtype))
         scale = jnp.broadcast_to(predicted.exploration, error.shape)
         row = jnp.stack([error, predicted.width, scale]).astype(jnp.float64)
         return _Watched(
-            policy.observe(watched.belief, pair.context, reward),
+            policy.observe(watched.belief, own, reward),
             watched.record.at[watched.rounds].set(row),
             watched.rounds + 1,
         )
@@ -226,7 +232,8 @@ def _watch(policy: Policy, rounds: int) -> Policy:
         belief, info = policy.learn(key, watched.belief, history._replace(contexts=history.contexts.context))
         return watched._replace(belief=belief), info
 
-    return Policy(init, select, observe, learn)
+    note = None if policy.note is None else Note(policy.note.size, take)
+    return Policy(init, select, observe, learn, note=note)
 
 
 def _pair(problem: Problem) -> Problem:
