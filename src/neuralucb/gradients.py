@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-__all__ = ["Block", "Outer", "cast", "dense", "inner", "map_layers"]
+__all__ = ["Block", "Outer", "cast", "dense", "inner", "map_layers", "scale"]
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=("arm", "part"), meta_fields=("arms",))
@@ -48,6 +48,19 @@ def cast(layer: Any, dtype: Any) -> Any:
     if isinstance(layer, Block):
         return replace(layer, part=cast(layer.part, dtype))
     return jax.tree.map(lambda part: part.astype(dtype), layer)
+
+
+def scale(gradient: Any, factor: jax.Array) -> Any:
+    """The gradient times a number."""
+
+    def one(layer: Any) -> Any:
+        if isinstance(layer, Block):
+            return replace(layer, part=one(layer.part))
+        if isinstance(layer, Outer):
+            return layer._replace(left=layer.left * factor.astype(layer.left.dtype))
+        return layer * factor.astype(layer.dtype)
+
+    return map_layers(one, gradient)
 
 
 def _layers(gradient: Any) -> list[Any]:

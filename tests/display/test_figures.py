@@ -75,8 +75,10 @@ def curve(algorithm, problem):
     return Curve(algorithm, problem, np.arange(1, 4), regret, None, 0)
 
 
-def test_every_algorithm_has_a_pattern_of_its_own():
-    patterns = [style_of(place)[1] for place in range(len(ALGORITHMS) - len(BASELINES))]
+def test_every_algorithm_has_a_style_and_of_twelve_each_a_pattern_of_its_own():
+    styles = [style_of(place) for place in range(len(ALGORITHMS) - len(BASELINES))]
+    assert len(set(styles)) == len(styles)
+    patterns = [pattern for _, pattern in styles[: len(DASHES)]]
     assert len(set(patterns)) == len(patterns)
     assert BASELINES["uniform"][1] not in DASHES
     dots = [pattern for pattern in [*patterns, BASELINES["uniform"][1]] if pattern != "-" and max(pattern[1][::2]) <= 1]

@@ -30,7 +30,20 @@ PAPER = {
 }  # fmt: skip
 """The defaults of version 0.1 for algorithms that train a network."""
 
-LATER = ("neural-mix",)
+LATER = (
+    "neural-mix",
+    "neural-linear",
+    "neural-linear-lm",
+    "neural-bandit",
+    "bbq",
+    "bdqn",
+    "neural-perturbed-history",
+    "neural-lin-ucb",
+    "ee-net",
+    "neural-perturbed",
+    "deep-ensemble",
+    "neural-variance-lin-ucb",
+)
 """Algorithms that version 0.1 does not have."""
 
 VARIED = {"design": ("full", "diagonal"), "scaling": ("tangent", "standard")}

@@ -8,17 +8,28 @@ from typing import Any
 
 from neuralucb.algorithms.algorithm import Algorithm, Recipe, Task
 from neuralucb.algorithms.baselines import ORACLE, UNIFORM
+from neuralucb.algorithms.bbq import BBQ
+from neuralucb.algorithms.bdqn import BDQN
 from neuralucb.algorithms.bootstrapped_nn import BOOTSTRAPPED_NN
+from neuralucb.algorithms.deep_ensemble import DEEP_ENSEMBLE
+from neuralucb.algorithms.ee_net import EE_NET
 from neuralucb.algorithms.glm_ucb import GLM_UCB
 from neuralucb.algorithms.kernel_ucb import KERNEL_UCB
 from neuralucb.algorithms.lin_ucb import LIN_UCB
+from neuralucb.algorithms.neural_bandit import NEURAL_BANDIT
 from neuralucb.algorithms.neural_epsilon_greedy import NEURAL_EPSILON_GREEDY
 from neuralucb.algorithms.neural_epsilon_greedy0 import NEURAL_EPSILON_GREEDY0
+from neuralucb.algorithms.neural_lin_ucb import NEURAL_LIN_UCB
+from neuralucb.algorithms.neural_linear import NEURAL_LINEAR
+from neuralucb.algorithms.neural_linear_lm import NEURAL_LINEAR_LM
 from neuralucb.algorithms.neural_mix import NEURAL_MIX
+from neuralucb.algorithms.neural_perturbed import NEURAL_PERTURBED
+from neuralucb.algorithms.neural_perturbed_history import NEURAL_PERTURBED_HISTORY
 from neuralucb.algorithms.neural_square_cb import NEURAL_SQUARE_CB
 from neuralucb.algorithms.neural_ts import NEURAL_TS
 from neuralucb.algorithms.neural_ucb import NEURAL_UCB
 from neuralucb.algorithms.neural_ucb0 import NEURAL_UCB0
+from neuralucb.algorithms.neural_variance_lin_ucb import NEURAL_VARIANCE_LIN_UCB
 from neuralucb.policy import Origin, Policy
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import exact
@@ -66,8 +77,19 @@ for _algorithm in (
     LIN_UCB,
     GLM_UCB,
     KERNEL_UCB,
+    NEURAL_LINEAR,
+    NEURAL_LINEAR_LM,
+    NEURAL_BANDIT,
+    BBQ,
+    BDQN,
+    NEURAL_PERTURBED_HISTORY,
     NEURAL_TS,
     NEURAL_SQUARE_CB,
+    NEURAL_LIN_UCB,
+    EE_NET,
+    NEURAL_PERTURBED,
+    DEEP_ENSEMBLE,
+    NEURAL_VARIANCE_LIN_UCB,
     UNIFORM,
     ORACLE,
 ):

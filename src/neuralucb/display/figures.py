@@ -148,8 +148,8 @@ def save(figure: Any, paths: Sequence[Path]) -> None:
 
 
 def style_of(index: int) -> tuple[str, Any]:
-    """Colour and dash of the index-th line."""
-    return COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
+    """Colour and dash of the index-th line: both are new for the first twelve, and together they are for 144."""
+    return COLOURS[index % len(COLOURS)], DASHES[(index + index // len(COLOURS)) % len(DASHES)]
 
 
 def tidy(axis: Any) -> None:
