@@ -62,3 +62,13 @@ def test_every_line_of_the_papers_algorithms_is_marked_where_it_happens(algorith
     source = "".join(path.read_text() for path in Path(neuralucb.__file__).parent.rglob("*.py"))
     marked = {int(line) for line in re.findall(rf"Algorithm {algorithm}, line (\d+)", source)}
     assert marked == set(range(1, lines + 1))
+
+
+def test_the_table_of_neural_algorithms_says_what_they_say():
+    page = (Path(__file__).parents[2] / "docs" / "algorithms.md").read_text()
+    section = page.split("## Neural\n")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "| `" in line]
+    assert len(rows) >= 11
+    for name, title, _, citation, departs in rows:
+        algorithm = ALGORITHMS[name.strip("`")]
+        assert (title, citation, departs) == (algorithm.title, algorithm.citation, algorithm.departs)

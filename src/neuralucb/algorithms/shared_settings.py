@@ -10,7 +10,15 @@ from neuralucb.algorithms.algorithm import Task, context_check
 from neuralucb.algorithms.networks import DEFAULT, NETWORK_BY_NAME, NETWORKS, NamedNetwork, make_network
 from neuralucb.confidence import Assumptions
 from neuralucb.designs import Design, diagonal, full
-from neuralucb.estimators.features import Features, exact_design, last_layer, raw, raw_by_arm, tangent
+from neuralucb.estimators.features import (
+    Features,
+    exact_design,
+    last_layer,
+    raw,
+    raw_by_arm,
+    require_last_layer,
+    tangent,
+)
 from neuralucb.estimators.kernel import kernel
 from neuralucb.estimators.neural import STARTS
 from neuralucb.estimators.ridge import ridge
@@ -262,7 +270,7 @@ def last_layer_for(task: Task, settings: Mapping[str, Any]) -> tuple[Network, Fe
 def check_last_layer(task: Task, settings: Mapping[str, Any]) -> None:
     """`check_training`, and refuse a network that does not tell its last hidden layer."""
     check_training(task, settings)
-    last_layer(network_for(task, settings))
+    require_last_layer(network_for(task, settings))
 
 
 def check_network(task: Task, settings: Mapping[str, Any]) -> None:
