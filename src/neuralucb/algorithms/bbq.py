@@ -26,7 +26,7 @@ DEPARTS = (
 
 
 def bbq(task: Task, settings: Mapping[str, Any]) -> Policy:
-    """BBQ-networks with a horizon of 1: a normal posterior over weights by their gradients, Thompson sampling (2018).
+    """BBQ-networks with a horizon of 1: a normal posterior over weights, Thompson sampling (Lipton et al. 2018).
 
         min over μ, s:  E[Σ (f(x; w) - r)²/(2σ²)] + KL(N(μ, s²) ‖ N(θ_0, σ²/λ)),   w ~ N(μ, s²)
 

@@ -30,7 +30,7 @@ DEPARTS = (
 
 
 def bdqn(task: Task, settings: Mapping[str, Any]) -> Policy:
-    """BDQN with a horizon of 1: Thompson sampling over the output layer of a Q-network (2018).
+    """BDQN with a horizon of 1: Thompson sampling over a network's output layer (Azizzadenesheli et al. 2018).
 
         r̃_a ~ N(W_aᵀφ(x_a), σ² φᵀZ_a⁻¹φ),   θ ← θ - η ∇_θ (r - W_aᵀφ(x_a; θ))²/2
 

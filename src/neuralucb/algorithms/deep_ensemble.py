@@ -26,7 +26,7 @@ DEPARTS = (
 
 
 def deep_ensemble(task: Task, settings: Mapping[str, Any]) -> Policy:
-    """Deep ensemble: networks that differ by θ_0 and minibatches alone; one, chosen at random, decides (2017).
+    """Deep ensemble: networks that differ by θ_0 and minibatches alone (Lakshminarayanan et al. 2017); one decides.
 
     It differs from BootstrappedNN in what the networks see, all of the data, and in their starts, which are not 0: each
     is pulled to the function it began as, so that they agree where there are data, and nowhere else.

@@ -35,7 +35,7 @@ DEPARTS = (
 
 
 def ee_net(task: Task, settings: Mapping[str, Any]) -> Policy:
-    """EE-Net: argmax f_1(x_a) + f_2(∇f_1(x_a)), f_2 trained on r - f_1(x), as it was in each round (2022, Algorithm 1).
+    """EE-Net: argmax f_1(x_a) + f_2(∇f_1(x_a)), f_2 trained on what f_1 missed (Ban et al. 2022, Algorithm 1).
 
     The gradient is pooled to at most 128 numbers. A round costs K gradients and K evaluations of the second network, a
     training two networks.

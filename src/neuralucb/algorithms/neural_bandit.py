@@ -32,7 +32,7 @@ DEPARTS = (
 
 
 def neural_bandit(task: Task, settings: Mapping[str, Any]) -> Policy:
-    """NeuralBandit: networks with other steps; one of them, by its errors so far, chooses ε-greedily (2014).
+    """NeuralBandit: of several networks one, by its errors so far, chooses ε-greedily (Allesiardo et al. 2014).
 
         member j with probability ∝ exp(-η Σ (f_j(x) - r)²), over the predictions that it made before it saw r
 

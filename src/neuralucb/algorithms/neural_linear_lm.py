@@ -30,7 +30,7 @@ DEPARTS = (
 
 
 def neural_linear_lm(task: Task, settings: Mapping[str, Any]) -> Policy:
-    """NeuralLinear-LM: NeuralLinear that remembers few rows; variances are carried to new features (2019).
+    """NeuralLinear-LM: NeuralLinear that remembers few rows and keeps their variances (Zahavy & Mannor 2019).
 
         r̃_a ~ N(f(x_a; θ) + δᵀφ(x_a), ν² φᵀZ⁻¹φ),   Z = λI + Σ w_j φ_jφ_jᵀ after a training, over the memory
 

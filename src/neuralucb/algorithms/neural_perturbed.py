@@ -21,7 +21,7 @@ __all__ = ["NEURAL_PERTURBED"]
 
 DEPARTS = (
     "several networks side by side, each with its own noise, that take turns at random between trainings, where the "
-    "text trains one anew in every round; and a network that starts at 0 for every context"
+    "text trains one anew in every round"
 )
 
 
@@ -30,7 +30,7 @@ def neural_perturbed(task: Task, settings: Mapping[str, Any]) -> Policy:
 
     A round costs K evaluations of one network; a training trains all networks side by side.
     Departs from the paper in: several networks side by side, each with its own noise, that take turns at random between
-    trainings, where the text trains one anew in every round; and a network that starts at 0 for every context.
+    trainings, where the text trains one anew in every round.
     """
 
     def make(task: Task) -> Policy:

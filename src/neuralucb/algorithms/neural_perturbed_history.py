@@ -26,7 +26,7 @@ DEPARTS = (
 
 
 def neural_perturbed_history(task: Task, settings: Mapping[str, Any]) -> Policy:
-    """Perturbed history: every reward with `pseudo_rewards` random ones; a network fits them all, greedily (2020).
+    """Perturbed history: a network fits rewards and random pseudo-rewards, greedy choice (Kveton et al. 2020).
 
         f minimises Σ_i [(f(x_i) - r_i)² + Σ_{j ≤ a} (f(x_i) - z_ij)²]/2 + λ‖θ - θ_0‖²/2,   z_ij drawn at every training
 
