@@ -19,8 +19,8 @@ from neuralucb.training import Train
 __all__ = ["Matched", "likelihood_matching", "match_weights", "weighted_design"]
 
 MATCHINGS = 10
-"""Steps by which the weights are found: variances that some weights have are then met within 2 % on average, 8 % at most
-(random features, 12 and 64 rows, weights up to 50)."""
+"""Steps by which the weights are found: variances that some weights have are then met within 2 % on average, 8 % at
+most (random features, 12 and 64 rows, weights up to 50)."""
 
 LARGEST_STEP = 4.0
 """The most by which a weight is multiplied or divided in one step."""
