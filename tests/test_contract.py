@@ -17,7 +17,7 @@ from neuralucb.rules import floor
 from neuralucb.simulation import simulate
 
 DIM, ARMS, ROUNDS = 4, 3, 30
-SMALL = {"width": 4, "steps": 3, "batch_size": 4, "networks": 3, "budget": 20, "models": 3, "policies": 3}
+SMALL = {"width": 8, "steps": 3, "batch_size": 4, "networks": 3, "budget": 20, "models": 3, "policies": 3}
 pytestmark = [pytest.mark.usefixtures("wide"), pytest.mark.parametrize("name", ALGORITHMS)]
 
 

@@ -18,7 +18,7 @@ SETTINGS = (
 
 
 @register_algorithm(
-    "neural-linear", settings=(*SETTINGS, *TRAINING, *NETWORK), citation="Riquelme, Tucker & Snoek 2018",
+    "my-neural-linear", settings=(*SETTINGS, *TRAINING, *NETWORK), citation="Riquelme, Tucker & Snoek 2018",
     departs="a known σ, and independent samples for arms with contexts of their own", check=check_training,
 )  # fmt: skip
 def neural_linear(task, settings):

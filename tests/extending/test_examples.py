@@ -22,7 +22,7 @@ CNN = {
 }  # fmt: skip
 PRICES = {"customers": 400, "exploration": 0.25, "regularization": 0.1, "budget": 400}
 RUNS = {
-    "neural_linear": ("neural-linear", "h1", NEURAL_LINEAR),
+    "neural_linear": ("my-neural-linear", "h1", NEURAL_LINEAR),
     "digits_cnn": ("neural-epsilon-greedy", "digits", CNN),
     "price_table": ("kernel-ucb", "prices", PRICES),
 }

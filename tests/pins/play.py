@@ -41,6 +41,17 @@ LATER = (
     "online-cover",
     "perturbed-history",
     "ucb-glm",
+    "neural-linear",
+    "neural-linear-lm",
+    "neural-bandit",
+    "bbq",
+    "bdqn",
+    "neural-perturbed-history",
+    "neural-lin-ucb",
+    "ee-net",
+    "neural-perturbed",
+    "deep-ensemble",
+    "neural-variance-lin-ucb",
 )
 """Algorithms that version 0.1 does not have."""
 

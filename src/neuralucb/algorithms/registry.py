@@ -9,7 +9,11 @@ from typing import Any
 from neuralucb.algorithms.algorithm import Algorithm, Recipe, Task
 from neuralucb.algorithms.banditron import BANDITRON
 from neuralucb.algorithms.baselines import ORACLE, UNIFORM
+from neuralucb.algorithms.bbq import BBQ
+from neuralucb.algorithms.bdqn import BDQN
 from neuralucb.algorithms.bootstrapped_nn import BOOTSTRAPPED_NN
+from neuralucb.algorithms.deep_ensemble import DEEP_ENSEMBLE
+from neuralucb.algorithms.ee_net import EE_NET
 from neuralucb.algorithms.epoch_greedy import EPOCH_GREEDY
 from neuralucb.algorithms.exp4 import EXP4
 from neuralucb.algorithms.glm_ucb import GLM_UCB
@@ -18,13 +22,20 @@ from neuralucb.algorithms.gp_ucb import GP_UCB
 from neuralucb.algorithms.kernel_ucb import KERNEL_UCB
 from neuralucb.algorithms.lin_ts import LIN_TS
 from neuralucb.algorithms.lin_ucb import LIN_UCB
+from neuralucb.algorithms.neural_bandit import NEURAL_BANDIT
 from neuralucb.algorithms.neural_epsilon_greedy import NEURAL_EPSILON_GREEDY
 from neuralucb.algorithms.neural_epsilon_greedy0 import NEURAL_EPSILON_GREEDY0
+from neuralucb.algorithms.neural_lin_ucb import NEURAL_LIN_UCB
+from neuralucb.algorithms.neural_linear import NEURAL_LINEAR
+from neuralucb.algorithms.neural_linear_lm import NEURAL_LINEAR_LM
 from neuralucb.algorithms.neural_mix import NEURAL_MIX
+from neuralucb.algorithms.neural_perturbed import NEURAL_PERTURBED
+from neuralucb.algorithms.neural_perturbed_history import NEURAL_PERTURBED_HISTORY
 from neuralucb.algorithms.neural_square_cb import NEURAL_SQUARE_CB
 from neuralucb.algorithms.neural_ts import NEURAL_TS
 from neuralucb.algorithms.neural_ucb import NEURAL_UCB
 from neuralucb.algorithms.neural_ucb0 import NEURAL_UCB0
+from neuralucb.algorithms.neural_variance_lin_ucb import NEURAL_VARIANCE_LIN_UCB
 from neuralucb.algorithms.online_cover import ONLINE_COVER
 from neuralucb.algorithms.perturbed_history import PERTURBED_HISTORY
 from neuralucb.algorithms.ucb_glm import UCB_GLM
@@ -84,8 +95,19 @@ for _algorithm in (
     BANDITRON,
     ONLINE_COVER,
     EXP4,
+    NEURAL_LINEAR,
+    NEURAL_LINEAR_LM,
+    NEURAL_BANDIT,
+    BBQ,
+    BDQN,
+    NEURAL_PERTURBED_HISTORY,
     NEURAL_TS,
     NEURAL_SQUARE_CB,
+    NEURAL_LIN_UCB,
+    EE_NET,
+    NEURAL_PERTURBED,
+    DEEP_ENSEMBLE,
+    NEURAL_VARIANCE_LIN_UCB,
     UNIFORM,
     ORACLE,
 ):

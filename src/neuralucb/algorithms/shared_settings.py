@@ -10,7 +10,15 @@ from neuralucb.algorithms.algorithm import Task, context_check
 from neuralucb.algorithms.networks import DEFAULT, NETWORK_BY_NAME, NETWORKS, NamedNetwork, make_network
 from neuralucb.confidence import Assumptions
 from neuralucb.designs import Design, diagonal, full
-from neuralucb.estimators.features import Features, exact_design, raw, raw_by_arm, tangent
+from neuralucb.estimators.features import (
+    Features,
+    exact_design,
+    last_layer,
+    raw,
+    raw_by_arm,
+    require_last_layer,
+    tangent,
+)
 from neuralucb.estimators.kernel import kernel
 from neuralucb.estimators.neural import STARTS
 from neuralucb.estimators.ridge import ridge
@@ -32,6 +40,7 @@ __all__ = [
     "DESIGN",
     "EPSILON",
     "EXPLORATION",
+    "GAUSSIAN_NETWORK",
     "NETWORK",
     "PAPER",
     "PRECISION",
@@ -42,10 +51,12 @@ __all__ = [
     "TRAINING",
     "as_in_paper",
     "assumptions",
+    "check_last_layer",
     "check_network",
     "check_training",
     "design_for",
     "in_units",
+    "last_layer_for",
     "linear_design",
     "linear_features",
     "network_for",
@@ -100,6 +111,13 @@ NETWORK = (
     choice("network_precision", "", "float32", "of the network's numbers", options=PRECISIONS),
 )
 """By default what works on data in any units; the paper's values are `experiments.presets.PAPER`."""
+
+
+GAUSSIAN_NETWORK = tuple(
+    setting._replace(default="gaussian") if setting.name == "initialization" else setting for setting in NETWORK
+)
+"""For networks that should differ from each other at the start, or of which only the lower layers are trained: halves
+that cancel would do neither."""
 
 
 TRAINING = (
@@ -240,6 +258,19 @@ def tangent_ridge(task: Task, settings: Mapping[str, Any]) -> Estimator:
         common = {"ridge": settings["regularization"], "dtype": precision_of(settings)}
         return kernel(features, inner, capacity=task.rounds, **common)
     return ridge(features, design_for(network, settings))
+
+
+def last_layer_for(task: Task, settings: Mapping[str, Any]) -> tuple[Network, Features, Design]:
+    """The network, its last hidden layer as features, and the exact Z over them, one per arm where arms have heads."""
+    network = network_for(task, settings)
+    features = last_layer(network)
+    return network, features, exact_design(features, ridge=settings["regularization"], dtype=precision_of(settings))
+
+
+def check_last_layer(task: Task, settings: Mapping[str, Any]) -> None:
+    """`check_training`, and refuse a network that does not tell its last hidden layer."""
+    check_training(task, settings)
+    require_last_layer(network_for(task, settings))
 
 
 def check_network(task: Task, settings: Mapping[str, Any]) -> None:

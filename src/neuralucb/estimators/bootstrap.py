@@ -1,27 +1,19 @@
 """BootstrappedNN: networks trained side by side on samples of the data, one of which decides (Riquelme et al. 2018)."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 from jax import random
 
+from neuralucb.estimators.ensemble import ensemble
 from neuralucb.history import History
 from neuralucb.networks.network import Network
-from neuralucb.policy import Choice, Context, Info, Policy
-from neuralucb.rules import best_arm, best_shares
+from neuralucb.policy import Policy
 from neuralucb.runtime.precision import Number
 from neuralucb.training import Train
 
-__all__ = ["Bootstrap", "bootstrap"]
-
-
-class Bootstrap(NamedTuple):
-    """θ_t and θ_0 of every network, and the key that says which observation belongs to which network."""
-
-    params: Any
-    initial: Any
-    samples: jax.Array
+__all__ = ["bootstrap"]
 
 
 def bootstrap(
@@ -34,43 +26,11 @@ def bootstrap(
 ) -> Policy:
     """Each round one network, chosen uniformly, decides greedily; each learns from a share `inclusion` of the data.
 
-    A round costs K evaluations of one network; a training trains all networks side by side under `vmap`.
-    Bare: `guard` adds the checks of its input.
-    Propensity: exact, the share of networks that would choose the arm, ties counted. It costs K evaluations of every
-    network, unless a compiled caller, such as a simulation, does not use it.
+    An `ensemble` whose members see samples; its costs and propensities are the ensemble's.
     """
-
-    def init(key: jax.Array) -> Bootstrap:
-        key_networks, key_samples = random.split(key)
-        initial = jax.vmap(network.init)(random.split(key_networks, networks))
-        return Bootstrap(initial, initial, key_samples)
-
-    def select(key: jax.Array, belief: Bootstrap, contexts: Context, available: jax.Array) -> Choice:
-        key_network, key_tie = random.split(key)
-        decides = random.randint(key_network, (), 0, networks, dtype=jnp.int32)
-        params = jax.tree.map(lambda leaf: leaf[decides], belief.params)
-        mean = jax.vmap(network.apply, (None, 0))(params, contexts)
-        zero = jnp.zeros_like(mean)
-        propensity = jax.vmap(greedy, (0, None, None))(belief.params, contexts, available).mean(axis=0)
-        return Choice(best_arm(key_tie, mean, available), mean, zero, mean, zero[0], propensity)
-
-    def greedy(params: Any, contexts: Context, available: jax.Array) -> jax.Array:
-        return best_shares(jax.vmap(network.apply, (None, 0))(params, contexts), available)
-
-    def observe(belief: Bootstrap, context: Context, reward: jax.Array) -> Bootstrap:
-        return belief  # which networks learn from it follows from its row and the key of the samples
-
-    def learn(key: jax.Array, belief: Bootstrap, history: History) -> tuple[Bootstrap, Info]:
-        begin = belief.initial if start == "initial" else belief.params
-
-        def one(key_train: jax.Array, key_sample: jax.Array, params: Any, initial: Any) -> tuple[Any, Info]:
-            return train(key_train, network.apply_many, params, initial, _sample(key_sample, history, inclusion))
-
-        keys = random.split(key, networks), random.split(belief.samples, networks)
-        params, info = jax.vmap(one)(*keys, begin, belief.initial)
-        return belief._replace(params=params), Info(info.loss.mean(), info.diverged.any())
-
-    return Policy(init, select, observe, learn, review=lambda belief, history, unit=1.0: belief)
+    return ensemble(
+        network, train, networks=networks, view=lambda key, history: _sample(key, history, inclusion), start=start
+    )
 
 
 def _sample(key: jax.Array, history: History, inclusion: Number) -> History:

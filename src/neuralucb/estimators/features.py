@@ -15,7 +15,7 @@ from neuralucb.policy import Context, Slot, check_slot, check_vector, slot_shape
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import Number
 
-__all__ = ["Features", "exact_design", "last_layer", "quadratic", "raw", "raw_by_arm", "tangent"]
+__all__ = ["Features", "exact_design", "last_layer", "quadratic", "raw", "raw_by_arm", "require_last_layer", "tangent"]
 
 
 class Features(NamedTuple):
@@ -83,15 +83,21 @@ def last_layer(network: Network) -> Features:
 
     Where arms share a context and each has its output row, φ is a `Block`, zero but for the arm's.
     """
+    apply = require_last_layer(network)
+    shapes = jax.eval_shape(network.init, jax.random.key(0))
+    made = jax.eval_shape(apply, shapes, network.example)
+    size = jax.eval_shape(dense, made).size
+    return Features(network.init, apply, size, network.example, network.check)
+
+
+def require_last_layer(network: Network) -> Callable[[Any, Context], Any]:
+    """The network's last hidden layer, as a function of parameters and context; InputError where it tells none."""
     if network.last_layer is None:
         raise InputError(
             "network must tell its last hidden layer (Network.last_layer) for this algorithm, as mlp does; a pair of "
             "functions becomes three, (init, apply, features), or from_functions(…, features=…)."
         )
-    shapes = jax.eval_shape(network.init, jax.random.key(0))
-    made = jax.eval_shape(network.last_layer, shapes, network.example)
-    size = jax.eval_shape(dense, made).size
-    return Features(network.init, network.last_layer, size, network.example, network.check)
+    return network.last_layer
 
 
 def exact_design(features: Features, *, ridge: Number, dtype: Any = "float64") -> Design:
