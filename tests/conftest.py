@@ -19,6 +19,17 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """One worker more than cores, since there is nearly always one that waits for a child process or a disk."""
+    return 1 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that wait come first, in one worker; of these the browser's last, since CI installs it meanwhile."""
+    items.sort(key=lambda item: (item.get_closest_marker("waits") is None, "browser" in item.fixturenames))
+
+
 def pytest_collection_finish():
     """Look for garbage seldom: tracing makes many objects, and by default each thousand of them are looked through."""
     gc.collect()

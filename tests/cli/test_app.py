@@ -110,6 +110,7 @@ def until_settled(folder, seconds=3):
         time.sleep(0.1)
 
 
+@pytest.mark.waits
 def test_ctrl_c_stops_soon_and_leaves_no_file(tmp_path):
     folder, programs = tmp_path / "o", tmp_path / "compiled"
     arguments = ["run", "neural-ucb", "h1", "--rounds", "200000", "--seeds", "4", "--out", str(folder)]

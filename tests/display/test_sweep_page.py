@@ -1,7 +1,10 @@
 """The page of a report, in a real browser."""
 
+import os
 import shutil
 import subprocess
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,14 +27,22 @@ def look(arguments):
     return printed
 
 
+INSTALL_SECONDS = 300
+"""How long a browser that is being installed is waited for."""
+
+
 @pytest.fixture(scope="module")
 def browser():
+    installing, until = os.environ.get("NEURALUCB_BROWSER_INSTALLING"), time.monotonic() + INSTALL_SECONDS
+    while installing and Path(installing).exists() and time.monotonic() < until:
+        time.sleep(0.5)
     found = next(
         (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
     )
     return found or pytest.skip("no Chromium here to look at the page with")
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize(("width", "height"), [(1400, 1600), (500, 1600)], ids=["wide", "phone"])
 def test_the_page_looks_right_in_a_browser(browser, page, tmp_path, width, height):
     measured = tmp_path / "measured.html"

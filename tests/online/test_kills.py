@@ -12,6 +12,8 @@ from neuralucb import OnlineBandit
 from tests.online.helpers import linear
 from tests.processes import started
 
+pytestmark = pytest.mark.waits
+
 STEPS = (
     "journal segment",
     "journal write",

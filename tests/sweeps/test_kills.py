@@ -9,6 +9,8 @@ import pytest
 
 from tests.sweeps.helpers import TINY, numbers, running
 
+pytestmark = pytest.mark.waits
+
 
 def kill_and_resume(tmp_path, arguments, times, longest):
     """Kill a command at random moments, then let it end; an uninterrupted one must give the same numbers."""

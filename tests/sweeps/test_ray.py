@@ -13,7 +13,7 @@ from neuralucb.sweeps.store import Store
 from neuralucb.sweeps.workers import ignore, run_here
 from tests.sweeps.helpers import numbers, tiny
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+pytestmark = [pytest.mark.waits, pytest.mark.filterwarnings("ignore")]  # Ray's own warnings
 
 
 @pytest.fixture(scope="module")

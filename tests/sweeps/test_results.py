@@ -155,6 +155,7 @@ print("below", result)
 """
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize(("own", "times"), [(False, 1), (True, 2)], ids=["named", "registered by the script"])
 def test_a_script_needs_no_guard_and_workers_run_it_only_for_what_it_registers(tmp_path, own, times):
     (tmp_path / "script.py").write_text(SCRIPT.format(own=own))
@@ -164,6 +165,7 @@ def test_a_script_needs_no_guard_and_workers_run_it_only_for_what_it_registers(t
     assert len((tmp_path / "ran").read_text()) == times  # in one of the two workers, which got the batch of mine
 
 
+@pytest.mark.waits
 def test_a_script_that_fails_in_a_worker_says_so(tmp_path):
     wrong = SCRIPT.format(own=True).replace('print("above")', 'assert __name__ == "__main__", "only here"')
     (tmp_path / "script.py").write_text(wrong)
@@ -173,6 +175,7 @@ def test_a_script_that_fails_in_a_worker_says_so(tmp_path):
     assert "AssertionError: only here" in ended.stdout
 
 
+@pytest.mark.waits
 def test_a_prompt_or_a_notebook_can_run_a_sweep(tmp_path):
     """Neither has a file that a worker could run: as with `python -c`."""
     ended = run_python("-c", SCRIPT.format(own=True), cwd=tmp_path)

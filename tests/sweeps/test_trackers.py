@@ -116,6 +116,7 @@ print("children:", children.read_text() if children.exists() else "")
 """
 
 
+@pytest.mark.waits
 def test_wandb_has_every_curve_and_leaves_no_process(finished, runs, tmp_path):
     pytest.importorskip("wandb")
     ended = run_python("-c", WANDB, finished, tmp_path / "wandb", env=os.environ | {"WANDB_SILENT": "true"})

@@ -38,6 +38,7 @@ def test_compiling_ahead_changes_no_number_and_what_fails_is_noted(finished, tmp
     )
 
 
+@pytest.mark.waits
 def test_a_process_that_dies_costs_its_batch_and_no_other(command, tmp_path, monkeypatch):
     """A batch that ends its process every time is given up, with the true reason; the others are not."""
     code = """
