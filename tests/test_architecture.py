@@ -14,13 +14,14 @@ SOURCE = Path(neuralucb.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"runtime", "settings", "schedules"},
-    {"history", "gradients", "policy", "confidence"},
+    {"history", "gradients", "policy", "confidence", "features"},
     {"networks", "designs", "training", "rules"},
     {"estimators"},
     {"algorithms", "problems"},
     {"simulation"},
     {"experiments"},
     {"logs", "sweeps", "theory", "evaluation", "online"},
+    {"service"},
     {"display"},
     {"cli"},
 ]

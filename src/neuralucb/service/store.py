@@ -1,0 +1,286 @@
+"""What a decision service asks of its store, and the records that go in and come out.
+
+A store owns everything that must outlive the process: decisions, rewards, the model, the vocabulary of the encoder,
+arms and settings. There are two: the embedded one (`embedded.py`: one process, a journal folder) and PostgreSQL (many
+stateless replicas, one learner). Everything above, HTTP and batching and encoding, knows this interface only.
+
+**Life of an event.** An event is one decision, named by an id that the caller chose or we made.
+
+    decide ──► waiting ──reward──► observed          aggregation "earliest": the first reward is learned at once
+                  │                                  aggregation "sum": rewards add up, and are learned when time is up
+                  └──time is up──► defaulted         no reward came: `default_reward` is learned
+    decide, deferred ──► inactive ──activate──► waiting (time counts from the activation)
+                            └──time is up──► expired   never activated: nothing is learned
+
+Time is up `wait_seconds` after the decision (or activation) by the clock of the store, so also across restarts. A
+reward that comes later is late: counted, not learned. One for an inactive event is kept, and counts when that is
+activated.
+
+**Durability.** A method that returns has made durable what it reports, to the degree that the store promises: nothing
+acknowledged is lost by `kill -9`. What it raises has not happened, or may be repeated: all methods are idempotent.
+
+**Threads.** Methods block, and are called from several threads at once, never from an event loop: `decide` from one
+thread, `reward` and `activate` from one, all others from any. None waits for a lesson.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+__all__ = [
+    "Activated",
+    "Aggregation",
+    "Answer",
+    "Arm",
+    "Explained",
+    "Mode",
+    "Plan",
+    "Refusal",
+    "Request",
+    "Reward",
+    "Rewarded",
+    "Settings",
+    "SnapshotRecord",
+    "Status",
+    "Store",
+    "StoreHealth",
+]
+
+Aggregation: TypeAlias = Literal["earliest", "sum"]
+Mode: TypeAlias = Literal["online", "apprentice"]
+Status: TypeAlias = Literal["inactive", "waiting", "observed", "defaulted", "expired"]
+Rewarded: TypeAlias = Literal["learned", "kept", "repeated", "late", "unknown"]
+"""What became of a reward.
+
+learned   the event has its reward now
+kept      it counts later: the event is inactive, or rewards are summed until time is up
+repeated  ignored: the event already has its reward ("earliest"), or a reward with this `reward_id`
+late      ignored: time was up, and the event has its default reward, or has expired
+unknown   ignored: there is no such event, or it is too long ago to be remembered
+"""
+Activated: TypeAlias = Literal["activated", "repeated", "late", "unknown"]
+"""What became of an activation: `repeated` if the event was active already, `late` if it has expired."""
+
+
+class Plan(NamedTuple):
+    """Which bandit a new store gets. A store that exists continues as it was made, and refuses another plan's size."""
+
+    algorithm: str = "neural-mix"
+    options: Mapping[str, Any] = {}
+    """settings of the algorithm, as `build` takes them"""
+    slots: int = 128
+    """numbers in a context: the size of the encoder"""
+    interactions: tuple[tuple[str, str], ...] = ()
+    """of features, as `neuralucb.features.Encoder` takes them"""
+    floor: float = 0.05
+    """share of decisions made uniformly at random, so that every propensity is known and positive"""
+    seed: int = 0
+    schedule: str | None = None
+    """when to learn, in observations; None for `default_schedule`"""
+    window: int | None = None
+    """learn from the last so many observations only"""
+
+
+class Settings(NamedTuple):
+    """What an operator may change while the service runs; one for all replicas of a store."""
+
+    mode: Mode = "online"
+    """apprentice: the first arm is answered, and learned from"""
+    default_reward: float = 0.0
+    wait_seconds: float | None = 600.0
+    """how long an event waits for rewards; None: for ever, and then `sum` is not possible"""
+    aggregation: Aggregation = "earliest"
+    learning: bool = True
+    """False pauses lessons; rewards are recorded all the same"""
+    reward_range: tuple[float, float] | None = None
+    """rewards outside are refused by the service, before the store sees them"""
+
+
+class Request(NamedTuple):
+    """One decision to make, checked and encoded."""
+
+    event_id: str
+    """at most 256 characters"""
+    contexts: np.ndarray
+    """[K, slots] float32, finite: one row per arm, as the encoder made it"""
+    arms: tuple[str, ...]
+    """K distinct ids, in the caller's order"""
+    allowed: np.ndarray
+    """[K] bool, at least one True: the arms that may be chosen"""
+    features: bytes
+    """context and arms as they came, compact JSON in UTF-8: for `explain`, audit and export, never for the decision"""
+    digest: bytes
+    """16 bytes over everything that makes two requests the same; with it a repeat is told from another request"""
+    deferred: bool = False
+    """whether the event is inactive until it is activated"""
+    imposed: int | None = None
+    """the position that is answered whatever the policy prefers: the application's own choice in apprentice mode"""
+    user: str | None = None
+    """the key by which data of one person can be deleted"""
+
+
+class Answer(NamedTuple):
+    """A decision that is durable."""
+
+    event_id: str
+    arms: tuple[str, ...]
+    position: int
+    """of the arm to use"""
+    propensities: np.ndarray
+    """[K] float64, sums to 1; 0 for arms that were not allowed; 1 for one that was imposed"""
+    score: np.ndarray
+    """[K] float64, finite: by which the policy ranks the arms"""
+    preferred: int
+    """the allowed arm with the highest score: with an imposed one, what the policy would have done"""
+    version: int
+    """of the model that decided"""
+    time: float
+    """seconds since 1970"""
+    repeated: bool = False
+    """whether it was made earlier: the same event id, the same digest"""
+
+
+class Refusal(NamedTuple):
+    """Why one request of a batch was not decided; the others were."""
+
+    code: Literal["conflict", "invalid"]
+    """conflict: the event id belongs to another request (409). invalid: the policy cannot score it (400)."""
+    message: str
+
+
+class Reward(NamedTuple):
+    """A reward, checked: finite, within `reward_range`."""
+
+    event_id: str
+    value: float
+    reward_id: str | None = None
+    """chosen by the caller: with `sum`, a second reward with the same one is not added again"""
+
+
+class Explained(NamedTuple):
+    """Everything known about one event."""
+
+    answer: Answer
+    mean: np.ndarray
+    width: np.ndarray
+    exploration: float
+    """γ, the scale that turned widths into scores"""
+    status: Status
+    reward: float | None
+    """what was, or so far would be, learned"""
+    features: bytes | None
+    """as in the request; None if the store no longer has them"""
+    user: str | None = None
+
+
+class Arm(NamedTuple):
+    """An arm that callers need not describe in every request."""
+
+    id: str
+    features: Any
+    """JSON, as the encoder takes it"""
+
+
+class SnapshotRecord(NamedTuple):
+    """A state to which the store can return."""
+
+    number: int
+    time: float
+    observations: int
+    version: int
+    bytes: int
+    pinned: bool = False
+    """kept whatever the retention says"""
+
+
+class StoreHealth(NamedTuple):
+    """What a person on call, and `/metrics`, want to know. Counters never fall, but by a new store."""
+
+    role: str
+    """embedded, replica or learner"""
+    failure: str | None
+    """what is wrong, if anything: nothing more can be written, lessons fail, …; None is healthy"""
+    writable: bool
+    """whether decisions are accepted: `/health/ready` says so"""
+    learning: str
+    """when the last good lesson was, in words"""
+    counters: Mapping[str, float]
+    """decisions, explored, observed, defaulted, expired, late, repeated, unknown, lessons, lessons_failed, …"""
+    gauges: Mapping[str, float]
+    """pending, model_version, model_age_seconds, vocabulary, slots_free, history_bytes, loss, …; all finite"""
+
+
+class Store(Protocol):
+    """The interface. Errors of the disk or the database are StorageError; the service answers 503, and may try again.
+
+    Opened by `open_store(address, plan)` in `stores.py`: a folder, or `postgresql://…`, for which it calls
+    `neuralucb.service.postgres.open_postgres(address, plan)`.
+    """
+
+    @property
+    def plan(self) -> Plan:
+        """With which the store was made, which may be long ago: the encoder takes its `slots` and `interactions`."""
+
+    def vocabulary(self) -> list[str]:
+        """The names of features that have a slot of their own; the i-th has slot i. Grows at its end, never else."""
+
+    def assign_slots(self, names: Sequence[str]) -> Mapping[str, int]:
+        """Slots for names that the caller's encoder has not seen, in order, while `slots` allow; durable on return.
+
+        A name that has one already, from another replica say, gets that one; a name missing from the answer has none,
+        and never will, and is hashed by the encoder. Which names get slots is `neuralucb.features.Vocabulary.assign`,
+        over the names in `vocabulary()`: under the store's lock, so that all replicas agree. Called before `decide`,
+        never by it.
+        """
+
+    def decide(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
+        """Decide requests together, with one model, in order; two with one event id may be among them."""
+
+    def reward(self, rewards: Sequence[Reward]) -> list[Rewarded]:
+        """Record rewards, in order."""
+
+    def activate(self, event_ids: Sequence[str]) -> list[Activated]:
+        """Let deferred events count, in order."""
+
+    def settle(self) -> int:
+        """Give events whose time is up what they get: a default reward, their sum, or nothing; returns how many.
+
+        The service calls it about once per second. A store whose learner settles need do nothing in replicas.
+        """
+
+    def explain(self, event_id: str) -> Explained | None:
+        """One event; None if it is not known, or no longer."""
+
+    def arms(self) -> list[Arm]:
+        """Registered arms, in the order in which they were put; used for requests that name none."""
+
+    def put_arm(self, arm: Arm) -> bool:
+        """Add an arm or replace its features; returns whether it is new."""
+
+    def remove_arm(self, arm_id: str) -> bool:
+        """Returns whether there was such an arm."""
+
+    def settings(self) -> Settings:
+        """The current ones."""
+
+    def configure(self, settings: Settings) -> None:
+        """Use these from now on, durably, in all replicas within a second."""
+
+    def snapshot(self) -> SnapshotRecord:
+        """Make one now."""
+
+    def snapshots(self) -> list[SnapshotRecord]:
+        """Those that exist, oldest first."""
+
+    def rollback(self, number: int) -> SnapshotRecord:
+        """Return to a snapshot: model and observations as they were; events, arms, vocabulary and settings stay.
+
+        Raises InputError if there is no such snapshot.
+        """
+
+    def health(self) -> StoreHealth:
+        """Cheap enough to be asked every second."""
+
+    def close(self) -> None:
+        """Sync, and release what is held. Closing twice does no harm."""
