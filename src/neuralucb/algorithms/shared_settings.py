@@ -9,13 +9,23 @@ import jax.numpy as jnp
 from neuralucb.algorithms.algorithm import Task, context_check
 from neuralucb.algorithms.networks import DEFAULT, NETWORK_BY_NAME, NETWORKS, NamedNetwork, make_network
 from neuralucb.confidence import Assumptions
-from neuralucb.designs import Design, diagonal, full
+from neuralucb.designs import (
+    Design,
+    block_diagonal,
+    diagonal,
+    dual,
+    frequent_directions,
+    full,
+    kronecker,
+    last_layer,
+    random_projection,
+)
 from neuralucb.estimators.features import Features, exact_design, raw, raw_by_arm, tangent
 from neuralucb.estimators.kernel import kernel
 from neuralucb.estimators.neural import STARTS
 from neuralucb.estimators.ridge import ridge
 from neuralucb.estimators.self_scaling import self_scaling
-from neuralucb.gradients import inner
+from neuralucb.gradients import dense, inner
 from neuralucb.networks.encodings import ENCODINGS, concat, disjoint, heads
 from neuralucb.networks.mlp import INITIALIZATIONS, SCALINGS, mlp
 from neuralucb.networks.network import Network
@@ -119,12 +129,33 @@ PRECISION = choice(
     "design_precision",
     "",
     "auto",
-    "of Z; auto: float64 if full, float32 if diagonal",
+    "of Z; auto: float32 if diagonal, else float64",
     options=("auto", *PRECISIONS),
 )
 
 
-DESIGN = (choice("design", "Z", "diagonal", "exact, or its diagonal alone", options=("full", "diagonal")), PRECISION)
+DESIGNS = (
+    "full",
+    "diagonal",
+    "last-layer",
+    "block-diagonal",
+    "kronecker",
+    "frequent-directions",
+    "random-projection",
+    "dual",
+)
+
+
+DESIGN = (
+    choice("design", "Z", "diagonal", "exact (full), its diagonal alone, or another approximation", options=DESIGNS),
+    PRECISION,
+    integer(
+        "design_size",
+        "",
+        128,
+        "at most: rank of frequent-directions, dimensions of random-projection, observations of dual",
+    ),
+)
 
 
 RADIUS = (
@@ -203,10 +234,21 @@ def in_units(task: Task, settings: Mapping[str, Any], make: Callable[[Task], Pol
 def design_for(network: Network, settings: Mapping[str, Any]) -> Design:
     """Z over the network's parameters."""
     shapes = jax.eval_shape(network.init, jax.random.key(0))
+    like = jax.eval_shape(network.tangent, shapes, network.example)[1]
+    total, most = jax.eval_shape(dense, like).size, settings["design_size"]
     common = {"ridge": settings["regularization"], "dtype": precision_of(settings)}
-    if settings["design"] == "full":
-        return full(sum(leaf.size for leaf in jax.tree.leaves(shapes)), **common)
-    return diagonal(shapes, **common)
+    match settings["design"]:
+        case "full":
+            return full(total, **common)
+        case "frequent-directions":
+            return frequent_directions(like, rank=min(most, total), **common)
+        case "random-projection":
+            return random_projection(like, size=min(most, total), orthogonal=most >= total, **common)
+        case "dual":
+            return dual(like, window=most, **common)
+        case name:
+            by_name = {"last-layer": last_layer, "block-diagonal": block_diagonal, "kronecker": kronecker}
+            return diagonal(shapes, **common) if name == "diagonal" else by_name[name](like, **common)
 
 
 def precision_of(settings: Mapping[str, Any]) -> str:
