@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from neuralucb.algorithms.algorithm import Task, context_check
-from neuralucb.algorithms.networks import DEFAULT, NETWORK_BY_NAME, NETWORKS, NamedNetwork, make_network
+from neuralucb.algorithms.dense_networks import FRONTS, category_columns
+from neuralucb.algorithms.networks import DEFAULT, NETWORK_BY_NAME, NamedNetwork, find_network, make_network
 from neuralucb.confidence import Assumptions
 from neuralucb.designs import (
     Design,
@@ -26,8 +27,8 @@ from neuralucb.estimators.neural import STARTS
 from neuralucb.estimators.ridge import ridge
 from neuralucb.estimators.self_scaling import self_scaling
 from neuralucb.gradients import dense, inner
-from neuralucb.networks.encodings import ENCODINGS, concat, disjoint, heads
-from neuralucb.networks.mlp import INITIALIZATIONS, SCALINGS, mlp
+from neuralucb.networks.encodings import ENCODINGS
+from neuralucb.networks.mlp import INITIALIZATIONS, SCALINGS
 from neuralucb.networks.network import Network
 from neuralucb.policy import Estimator, Policy, guard
 from neuralucb.runtime.errors import InputError
@@ -108,6 +109,7 @@ NETWORK = (
     flag("biases", "", False, "each layer sees a 1 beside its inputs"),
     choice("encoding", "", "heads", "of shared contexts and arms", options=ENCODINGS),
     choice("network_precision", "", "float32", "of the network's numbers", options=PRECISIONS),
+    *FRONTS,
 )
 """By default what works on data in any units; the paper's values are `experiments.presets.PAPER`."""
 
@@ -203,7 +205,7 @@ def training_for(task: Task, settings: Mapping[str, Any]) -> Train:
 
     In learned units steps are shorter for contexts of more than MANY inputs, by the root of how many times more.
     """
-    factor = settings["width"] if _is_papers(settings) and settings["scaling"] == "tangent" else 1
+    factor = settings["width"] if _named(settings).dense and settings["scaling"] == "tangent" else 1
     shorter = min(1.0, (MANY / task.dim) ** 0.5) if settings["units"] == "learned" else 1.0
     step_size = shorter * settings["step_size"]
     common = {"step_size": step_size, "steps": settings["steps"], "pull": factor * settings["regularization"]}
@@ -222,13 +224,15 @@ def in_units(task: Task, settings: Mapping[str, Any], make: Callable[[Task], Pol
     Args:
         task: What the policy is for.
         settings: Those that a policy which trains a network has.
-        make: task -> the bare policy; in learned units the contexts of its task have a 1 more, for the paper's network.
+        make: task -> the bare policy; in learned units the contexts of its task have a 1 more, if the network takes it.
     """
     check = context_check(task)
     if settings["units"] == "given":
         return guard(make(task)._replace(review=None), check)
-    intercept = _is_papers(settings)
-    return guard(self_scaling(make(task._replace(dim=task.dim + intercept)), task.dim, intercept=intercept), check)
+    intercept = _named(settings).intercept
+    inner_policy = make(task._replace(dim=task.dim + intercept))
+    codes = category_columns(settings)
+    return guard(self_scaling(inner_policy, task.dim, intercept=intercept, as_given=codes), check)
 
 
 def design_for(network: Network, settings: Mapping[str, Any]) -> Design:
@@ -287,8 +291,12 @@ def tangent_ridge(task: Task, settings: Mapping[str, Any]) -> Estimator:
 def check_network(task: Task, settings: Mapping[str, Any]) -> None:
     """Refuse a network that cannot be built for this task, and what only the paper's has."""
     network_for(task, settings)
-    for name, only in (("network_precision", "float32"), ("confidence", "constant")):
-        if not _is_papers(settings) and settings.get(name, only) != only:
+    named = _named(settings)
+    for name, only, has in (
+        ("network_precision", "float32", named.dense),
+        ("confidence", "constant", named.name == DEFAULT),
+    ):
+        if not has and settings.get(name, only) != only:
             raise InputError(
                 f"{name} must be {only} with network={settings['network']}, got {settings[name]!r}; take network=mlp."
             )
@@ -305,21 +313,8 @@ def check_training(task: Task, settings: Mapping[str, Any]) -> None:
             )
 
 
-def _mlp_for(task: Task, settings: Mapping[str, Any]) -> Network:
-    """The paper's fully connected network, with ReLU."""
-    shape = {name: settings[name] for name in ("width", "depth", "initialization", "scaling", "duplicate", "biases")}
-    arms, encode = task.shared_by, {"disjoint": disjoint, "heads": heads, "concat": concat}[settings["encoding"]]
-    dim = task.dim + (arms if arms is not None and settings["encoding"] == "concat" else 0)
-    padded = task.dim * arms if arms is not None and settings["encoding"] == "disjoint" else None
-    network = mlp(dim, **shape, fan_in=padded, dtype=settings["network_precision"])
-    return network if arms is None else encode(network, arms)
-
-
-NETWORKS[DEFAULT] = NamedNetwork(DEFAULT, "the paper's: fully connected, with ReLU", _mlp_for)
-
-
-def _is_papers(settings: Mapping[str, Any]) -> bool:
-    return bool(settings.get("network", DEFAULT) == DEFAULT)
+def _named(settings: Mapping[str, Any]) -> NamedNetwork:
+    return find_network(settings.get("network", DEFAULT))
 
 
 def _optimizer(settings: Mapping[str, Any]) -> Callable[[Number], Any] | None:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from neuralucb.designs.design import Design, when
 from neuralucb.designs.factor import grow
+from neuralucb.designs.factorizations import inverse_cholesky
 from neuralucb.gradients import cast, dense, inner, map_layers
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.precision import Number, require
@@ -90,10 +91,8 @@ def dual(like: Any, *, window: int, ridge: Number, dtype: Any = "float64") -> De
         points = jax.tree.map(lambda rows: jnp.roll(rows, -oldest, axis=0).at[-oldest:].set(0), z.points)
         exact, lam = precise(points), jnp.asarray(ridge, dtype)
         gram = jax.vmap(lambda one: jax.vmap(lambda other: inner(one, other))(exact))(exact)
-        identity = jnp.eye(window, dtype=dtype)
-        factor = jnp.linalg.cholesky(gram + lam * identity)
-        root = jax.scipy.linalg.solve_triangular(factor, identity, lower=True).at[-oldest:].set(0)
-        log_det = 2 * jnp.log(jnp.diagonal(factor)).sum() - window * jnp.log(lam)
+        root, log_det = inverse_cholesky(gram + lam * jnp.eye(window, dtype=dtype))
+        root, log_det = root.at[-oldest:].set(0), log_det - window * jnp.log(lam)
         spoilt = jnp.where(jnp.isnan(z.inverse_factor).any(), jnp.nan, jnp.zeros((), dtype))  # refused stays refused
         return Dual(points, root + spoilt, log_det + spoilt, z.seen - oldest)
 

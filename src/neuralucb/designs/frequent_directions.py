@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from neuralucb.designs.design import Design, when
 from neuralucb.designs.factor import grow
+from neuralucb.designs.factorizations import eigenvectors
 from neuralucb.gradients import dense
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.precision import Number, require
@@ -87,7 +88,7 @@ def frequent_directions(like: Any, *, rank: int, ridge: Number, dtype: Any = "fl
 
     def shrink(z: FrequentDirections) -> FrequentDirections:
         """Rows along singular vectors, their squared lengths less by the (ℓ+1)-th largest: ℓ are left."""
-        values, vectors = jnp.linalg.eigh(z.rows @ z.rows.T)
+        values, vectors = eigenvectors(z.rows @ z.rows.T)
         values, vectors = values[::-1], vectors[:, ::-1]
         lost = jnp.maximum(values[rank], 0)
         kept = jnp.maximum(values[:rank] - lost, 0)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from neuralucb.designs.design import Design, by_layer, when
+from neuralucb.designs.factorizations import eigenvectors
 from neuralucb.gradients import Outer
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.precision import Number, require
@@ -122,8 +123,8 @@ def _of_layer(like: Any, ridge: Number, dtype: Any) -> Design:
 
 def _refresh(z: Kronecker) -> Kronecker:
     """With the eigenvectors of L and R as they are now."""
-    left_values, left_basis = jnp.linalg.eigh(z.left)
-    right_values, right_basis = jnp.linalg.eigh(z.right)
+    left_values, left_basis = eigenvectors(z.left)
+    right_values, right_basis = eigenvectors(z.right)
     trace = jnp.trace(z.right)
     share = right_values / jnp.where(trace > 0, trace, 1)
     return z._replace(
