@@ -130,11 +130,17 @@ def test_bandits_decide_and_learn_with_it(network, shared):
 
 
 def test_learned_units_leave_the_codes_of_categories_alone():
-    trained = SMALL | {"steps": 30}
+    trained = SMALL | {"steps": 30, "width": 16}  # of four units all may be off
     policy = build("neural-ucb", dim=2, network="embedding", categories="0:40", design="diagonal", **trained)
     with OnlineBandit(policy, schedule="5") as bandit:
-        for code in (3, 9, 30, 3, 9):
-            bandit.observe(bandit.select(np.array([[code, 100.0 * code]])).id, float(code))
+        for code, reward in (
+            (3, -1.0),
+            (9, 3.0),
+            (30, 5.0),
+            (3, -1.0),
+            (9, 3.0),
+        ):  # none is the mean, where nothing moves
+            bandit.observe(bandit.select(np.array([[code, 100.0 * code]])).id, reward)
         table = np.asarray(bandit.state.belief.inner.params[0] - bandit.state.belief.inner.initial[0])
     assert list(np.flatnonzero(np.abs(table).max(axis=1) > 1e-3)) == [3, 9, 30]
 
