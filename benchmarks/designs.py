@@ -254,7 +254,8 @@ def report(path: Path, docs: Path) -> None:
         records = read(path, name)
         carried = [record for record in records if record["kind"] == "carried"]
         own = {record["design"]: record for record in records if record["kind"] == "own"}
-        print(f"\n**{name}**, p = {carried[0]['parameters']}, T = {CASES[name].rounds}, {len(carried)} seeds:\n")
+        seeds = f"{len(carried)} seed{'s' * (len(carried) > 1)}"
+        print(f"\n**{name}**, p = {carried[0]['parameters']}, T = {CASES[name].rounds}, {seeds}:\n")
         print(markdown_table([HEAD, *(row_of(each, carried, own.get(each, {})) for each in variants(name))]))
         draw(axis, name, carried[0])
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7, markerscale=2, loc="outside right upper")
@@ -292,6 +293,8 @@ def draw(axis: Any, name: str, record: dict[str, Any]) -> None:
         ylabel="width",
         title=f"{name}, p = {record['parameters']}",
     )
+    ticks = [tick for tick in (0.25, 0.5, 1, 2, 4, 8) if ends[0] <= tick <= ends[1]]
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.xaxis.set_minor_formatter("")
     tidy(axis)
 
