@@ -18,6 +18,7 @@ from neuralucb.designs import (
     random_projection,
     width_bounds,
 )
+from neuralucb.designs.factorizations import eigenvectors, inverse_cholesky
 from neuralucb.estimators.features import exact_design, last_layer as last_features
 from neuralucb.gradients import Block, Outer, dense, layers
 from neuralucb.networks import disjoint, heads, mlp
@@ -280,3 +281,15 @@ def test_an_update_of_which_no_digit_would_be_left_is_refused(name):
 def test_parameters_without_an_order_have_no_last_layer():
     with pytest.raises(InputError, match="a tuple of layers, the output layer last.*these are a dict"):
         last_layer({"a": jnp.ones(2), "b": jnp.ones(3)}, ridge=1.0)
+
+
+@pytest.mark.parametrize("factorize", [eigenvectors, inverse_cholesky])
+def test_lanes_are_factorized_one_matrix_at_a_time(factorize):
+    """A batch in one call of LAPACK waits forever where two programs run side by side."""
+    lanes = jnp.stack([jnp.eye(4), 2 * jnp.eye(4), 3 * jnp.eye(4)])
+    calls = [line for line in jax.jit(jax.vmap(factorize)).lower(lanes).as_text().splitlines() if "@lapack" in line]
+    assert calls
+    assert not [line for line in calls if "3x4x4" in line]
+    jax.tree.map(
+        lambda *each: assert_allclose(each[0], np.stack(each[1:])), jax.vmap(factorize)(lanes), *map(factorize, lanes)
+    )
