@@ -20,7 +20,7 @@ from neuralucb.settings import read_settings
         ({"width": 2.5}, "width .* whole number ≥ 1, got 2.5"),
         ({"depth": 1}, "depth .* ≥ 2, got 1"),
         ({"duplicate": "perhaps"}, "true or false, got 'perhaps'"),
-        ({"design": "sparse"}, "one of full, diagonal, got 'sparse'"),
+        ({"design": "sparse"}, "one of full, diagonal, .*, got 'sparse'"),
         ({"gamma": 1}, "gamma .* is not a setting of neural-ucb; it has: exploration, regularization"),
         ({"width": 7, "initialization": "paper"}, "width must be even"),
         ({"confidence": "theoretical", "step_size": 1}, "ηmλ"),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-__all__ = ["Block", "Outer", "cast", "dense", "inner", "map_layers", "scale"]
+__all__ = ["Block", "Outer", "cast", "dense", "inner", "layers", "map_layers", "scale"]
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=("arm", "part"), meta_fields=("arms",))
@@ -30,17 +30,22 @@ class Outer(NamedTuple):
 
 def dense(gradient: Any) -> jax.Array:
     """The gradient as one vector of length p."""
-    return jnp.concatenate([_matrix(layer).ravel() for layer in _layers(gradient)])
+    return jnp.concatenate([_matrix(layer).ravel() for layer in layers(gradient)])
 
 
 def inner(a: Any, b: Any) -> jax.Array:
     """⟨a, b⟩ of two gradients; for a dense layer ⟨left, left⟩⟨right, right⟩, without its matrix."""
-    return jnp.stack([_inner_of_layers(x, y) for x, y in zip(_layers(a), _layers(b), strict=True)]).sum()
+    return jnp.stack([_inner_of_layers(x, y) for x, y in zip(layers(a), layers(b), strict=True)]).sum()
 
 
 def map_layers(function: Callable[..., Any], gradient: Any, *others: Any) -> Any:
     """`jax.tree.map` over the layers of a gradient, in which an `Outer` or a `Block` counts as one leaf."""
     return jax.tree.map(function, gradient, *others, is_leaf=_is_factored)
+
+
+def layers(gradient: Any) -> list[Any]:
+    """The layers of a gradient, in the order of the parameters; each is an array, an `Outer` or a `Block`."""
+    return jax.tree.leaves(gradient, is_leaf=_is_factored)
 
 
 def cast(layer: Any, dtype: Any) -> Any:
@@ -61,10 +66,6 @@ def scale(gradient: Any, factor: jax.Array) -> Any:
         return layer * factor.astype(layer.dtype)
 
     return map_layers(one, gradient)
-
-
-def _layers(gradient: Any) -> list[Any]:
-    return jax.tree.leaves(gradient, is_leaf=_is_factored)
 
 
 def _is_factored(leaf: Any) -> bool:

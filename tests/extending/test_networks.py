@@ -129,7 +129,7 @@ def test_one_output_sees_the_arm_as_a_one_hot_vector(given):
         (linear(inputs=9), None, "cannot take a context of 4 numbers: TypeError"),
         (mlp(9), None, "takes .*9.* but a context has 4 numbers"),
         ((lambda key: jnp.ones(DIM, "int32"), lambda weights, x: (weights * x).sum()), None, "real numbers, got int32"),
-        ("cnn", None, "network .f. must be one of mlp .*, got 'cnn'"),
+        ("my-cnn", None, "network .f. must be one of mlp, residual, .*, got 'my-cnn'"),
         ("given:cnn", None, "given in Python in another one; give it again, or register it by name"),
         (3, None, "must be a Network, a pair of functions .*got 3"),
         ((1, 2), None, "must be a Network, a pair of functions"),

@@ -17,7 +17,16 @@ from neuralucb.runtime.records import brief
 from neuralucb.runtime.registry import Registry, check_call, first_line
 from neuralucb.settings import Setting
 
-__all__ = ["DEFAULT", "GIVEN", "NETWORKS", "NETWORK_BY_NAME", "NamedNetwork", "make_network", "register_network"]
+__all__ = [
+    "DEFAULT",
+    "GIVEN",
+    "NETWORKS",
+    "NETWORK_BY_NAME",
+    "NamedNetwork",
+    "find_network",
+    "make_network",
+    "register_network",
+]
 
 DEFAULT = "mlp"
 """The paper's network."""
@@ -38,6 +47,10 @@ class NamedNetwork(NamedTuple):
     name: str
     summary: str
     make: Maker
+    dense: bool = False
+    """whether it ends in the paper's dense layers: it then has its scaling, with the pull mλ, and its precision"""
+    intercept: bool = False
+    """whether, in learned units, contexts end with a 1: for networks without biases, if one number more fits them"""
 
 
 def _check(name: str, network: NamedNetwork) -> None:
@@ -86,8 +99,12 @@ def make_network(name: str, task: Task, settings: Mapping[str, Any]) -> Network:
     Raises:
         InputError: If there is none, or it does not fit the task; the message says how to mend it.
     """
-    made = _given[name] if name in _given else NETWORKS.find(name).make(task, settings)
-    return _fit(made, task, f"network {name!r}")
+    return _fit(find_network(name).make(task, settings), task, f"network {name!r}")
+
+
+def find_network(name: str) -> NamedNetwork:
+    """The network of that name as a record; for one that was given in Python, with nothing of the paper's."""
+    return NamedNetwork(name, "", lambda task, settings: _given[name]) if name in _given else NETWORKS.find(name)
 
 
 def _read(value: Any) -> str:

@@ -62,7 +62,15 @@ ARGUMENTS = (
 )
 """Names of arguments of `build` and `run`, which a setting cannot have."""
 
-BEFORE: dict[str, Any] = {"network": "mlp", "retries": 0, "units": "given"}
+BEFORE: dict[str, Any] = {
+    "network": "mlp",
+    "retries": 0,
+    "units": "given",
+    "design_size": 128,
+    "categories": "",
+    "embedding_size": 4,
+    "image": "auto",
+}
 """What files of version 0.1 mean, which do not have these settings; an origin leaves them out where they are so."""
 
 

@@ -7,9 +7,20 @@ import jax
 import jax.numpy as jnp
 
 from neuralucb.algorithms.algorithm import Task, context_check
-from neuralucb.algorithms.networks import DEFAULT, NETWORK_BY_NAME, NETWORKS, NamedNetwork, make_network
+from neuralucb.algorithms.dense_networks import FRONTS, category_columns
+from neuralucb.algorithms.networks import DEFAULT, NETWORK_BY_NAME, NamedNetwork, find_network, make_network
 from neuralucb.confidence import Assumptions
-from neuralucb.designs import Design, diagonal, full
+from neuralucb.designs import (
+    Design,
+    block_diagonal,
+    diagonal,
+    dual,
+    frequent_directions,
+    full,
+    kronecker,
+    last_layer as last_layer_of_z,
+    random_projection,
+)
 from neuralucb.estimators.features import (
     Features,
     exact_design,
@@ -23,9 +34,9 @@ from neuralucb.estimators.kernel import kernel
 from neuralucb.estimators.neural import STARTS
 from neuralucb.estimators.ridge import ridge
 from neuralucb.estimators.self_scaling import self_scaling
-from neuralucb.gradients import inner
-from neuralucb.networks.encodings import ENCODINGS, concat, disjoint, heads
-from neuralucb.networks.mlp import INITIALIZATIONS, SCALINGS, mlp
+from neuralucb.gradients import dense, inner
+from neuralucb.networks.encodings import ENCODINGS
+from neuralucb.networks.mlp import INITIALIZATIONS, SCALINGS
 from neuralucb.networks.network import Network
 from neuralucb.policy import Estimator, Policy, guard
 from neuralucb.runtime.errors import InputError
@@ -109,6 +120,7 @@ NETWORK = (
     flag("biases", "", False, "each layer sees a 1 beside its inputs"),
     choice("encoding", "", "heads", "of shared contexts and arms", options=ENCODINGS),
     choice("network_precision", "", "float32", "of the network's numbers", options=PRECISIONS),
+    *FRONTS,
 )
 """By default what works on data in any units; the paper's values are `experiments.presets.PAPER`."""
 
@@ -137,12 +149,33 @@ PRECISION = choice(
     "design_precision",
     "",
     "auto",
-    "of Z; auto: float64 if full, float32 if diagonal",
+    "of Z; auto: float32 if diagonal, else float64",
     options=("auto", *PRECISIONS),
 )
 
 
-DESIGN = (choice("design", "Z", "diagonal", "exact, or its diagonal alone", options=("full", "diagonal")), PRECISION)
+DESIGNS = (
+    "full",
+    "diagonal",
+    "last-layer",
+    "block-diagonal",
+    "kronecker",
+    "frequent-directions",
+    "random-projection",
+    "dual",
+)
+
+
+DESIGN = (
+    choice("design", "Z", "diagonal", "exact (full), its diagonal alone, or another approximation", options=DESIGNS),
+    PRECISION,
+    integer(
+        "design_size",
+        "",
+        128,
+        "at most: rank of frequent-directions, dimensions of random-projection, observations of dual",
+    ),
+)
 
 
 RADIUS = (
@@ -190,7 +223,7 @@ def training_for(task: Task, settings: Mapping[str, Any]) -> Train:
 
     In learned units steps are shorter for contexts of more than MANY inputs, by the root of how many times more.
     """
-    factor = settings["width"] if _is_papers(settings) and settings["scaling"] == "tangent" else 1
+    factor = settings["width"] if _named(settings).dense and settings["scaling"] == "tangent" else 1
     shorter = min(1.0, (MANY / task.dim) ** 0.5) if settings["units"] == "learned" else 1.0
     step_size = shorter * settings["step_size"]
     common = {"step_size": step_size, "steps": settings["steps"], "pull": factor * settings["regularization"]}
@@ -209,22 +242,35 @@ def in_units(task: Task, settings: Mapping[str, Any], make: Callable[[Task], Pol
     Args:
         task: What the policy is for.
         settings: Those that a policy which trains a network has.
-        make: task -> the bare policy; in learned units the contexts of its task have a 1 more, for the paper's network.
+        make: task -> the bare policy; in learned units the contexts of its task have a 1 more, if the network takes it.
     """
     check = context_check(task)
     if settings["units"] == "given":
         return guard(make(task)._replace(review=None), check)
-    intercept = _is_papers(settings)
-    return guard(self_scaling(make(task._replace(dim=task.dim + intercept)), task.dim, intercept=intercept), check)
+    intercept = _named(settings).intercept
+    inner_policy = make(task._replace(dim=task.dim + intercept))
+    codes = category_columns(settings)
+    return guard(self_scaling(inner_policy, task.dim, intercept=intercept, as_given=codes), check)
 
 
 def design_for(network: Network, settings: Mapping[str, Any]) -> Design:
     """Z over the network's parameters."""
     shapes = jax.eval_shape(network.init, jax.random.key(0))
+    like = jax.eval_shape(network.tangent, shapes, network.example)[1]
+    total, most = jax.eval_shape(dense, like).size, settings["design_size"]
     common = {"ridge": settings["regularization"], "dtype": precision_of(settings)}
-    if settings["design"] == "full":
-        return full(sum(leaf.size for leaf in jax.tree.leaves(shapes)), **common)
-    return diagonal(shapes, **common)
+    match settings["design"]:
+        case "full":
+            return full(total, **common)
+        case "frequent-directions":
+            return frequent_directions(like, rank=min(most, total), **common)
+        case "random-projection":
+            return random_projection(like, size=min(most, total), orthogonal=most >= total, **common)
+        case "dual":
+            return dual(like, window=most, **common)
+        case name:
+            by_name = {"last-layer": last_layer_of_z, "block-diagonal": block_diagonal, "kronecker": kronecker}
+            return diagonal(shapes, **common) if name == "diagonal" else by_name[name](like, **common)
 
 
 def precision_of(settings: Mapping[str, Any]) -> str:
@@ -276,8 +322,12 @@ def check_last_layer(task: Task, settings: Mapping[str, Any]) -> None:
 def check_network(task: Task, settings: Mapping[str, Any]) -> None:
     """Refuse a network that cannot be built for this task, and what only the paper's has."""
     network_for(task, settings)
-    for name, only in (("network_precision", "float32"), ("confidence", "constant")):
-        if not _is_papers(settings) and settings.get(name, only) != only:
+    named = _named(settings)
+    for name, only, has in (
+        ("network_precision", "float32", named.dense),
+        ("confidence", "constant", named.name == DEFAULT),
+    ):
+        if not has and settings.get(name, only) != only:
             raise InputError(
                 f"{name} must be {only} with network={settings['network']}, got {settings[name]!r}; take network=mlp."
             )
@@ -294,21 +344,8 @@ def check_training(task: Task, settings: Mapping[str, Any]) -> None:
             )
 
 
-def _mlp_for(task: Task, settings: Mapping[str, Any]) -> Network:
-    """The paper's fully connected network, with ReLU."""
-    shape = {name: settings[name] for name in ("width", "depth", "initialization", "scaling", "duplicate", "biases")}
-    arms, encode = task.shared_by, {"disjoint": disjoint, "heads": heads, "concat": concat}[settings["encoding"]]
-    dim = task.dim + (arms if arms is not None and settings["encoding"] == "concat" else 0)
-    padded = task.dim * arms if arms is not None and settings["encoding"] == "disjoint" else None
-    network = mlp(dim, **shape, fan_in=padded, dtype=settings["network_precision"])
-    return network if arms is None else encode(network, arms)
-
-
-NETWORKS[DEFAULT] = NamedNetwork(DEFAULT, "the paper's: fully connected, with ReLU", _mlp_for)
-
-
-def _is_papers(settings: Mapping[str, Any]) -> bool:
-    return bool(settings.get("network", DEFAULT) == DEFAULT)
+def _named(settings: Mapping[str, Any]) -> NamedNetwork:
+    return find_network(settings.get("network", DEFAULT))
 
 
 def _optimizer(settings: Mapping[str, Any]) -> Callable[[Number], Any] | None:

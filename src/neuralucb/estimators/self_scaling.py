@@ -1,9 +1,11 @@
 """A policy in units that it learns: contexts and rewards may come in any, and decisions are given in the caller's."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from neuralucb.estimators.scales import (
     Inputs,
@@ -34,7 +36,7 @@ class SelfScaling(NamedTuple):
     """how many rewards had been observed when the units were last changed"""
 
 
-def self_scaling(inner: Policy, dim: int, *, intercept: bool) -> Policy:
+def self_scaling(inner: Policy, dim: int, *, intercept: bool, as_given: Sequence[int] = ()) -> Policy:
     """The policy, shown inputs and rewards in deviations from what is usual; see `scales` for what that means.
 
     Units are part of the belief. They are those of the contexts played so far, and change only in `learn`: when twice
@@ -51,6 +53,7 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool) -> Policy:
         inner: A bare policy with `review`, for `dim` numbers, and one more with an intercept.
         dim: The numbers in a context.
         intercept: Whether a 1 follows the scaled inputs, for networks without biases.
+        as_given: Inputs that are shown as they come, such as codes of categories.
 
     Returns:
         A bare policy; its means, widths and scores are in the caller's units, so that γ is in deviations of rewards.
@@ -62,6 +65,9 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool) -> Policy:
         if isinstance(context, Slot):
             return context._replace(x=shown(inputs, context.x))
         scaled = scale(inputs, context)
+        if as_given:
+            kept = np.broadcast_to(np.isin(np.arange(dim), as_given), scaled.shape)
+            scaled = jnp.where(kept, context.astype(scaled.dtype), scaled)
         if not intercept:
             return scaled
         return jnp.concatenate([scaled, jnp.ones((*scaled.shape[:-1], 1), scaled.dtype)], axis=-1)
