@@ -42,7 +42,8 @@ class Engine:
     """Everything between HTTP and the store. Its methods are called from one event loop."""
 
     def __init__(self, store: Store, config: Config) -> None:
-        self.store, self.config = store, config
+        self.store: Store = store
+        self.config: Config = config
         plan = store.plan
         self.encoder: Encoder = Encoder(
             plan.slots, store.vocabulary(), interactions=plan.interactions, assign=store.assign_slots
