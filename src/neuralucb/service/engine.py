@@ -25,6 +25,9 @@ __all__ = ["Engine"]
 MOST = 64
 """Requests that are decided in one call: more would make the first of them wait for the last."""
 
+OPERATING = 4
+"""Threads for all else: a snapshot waits for the lesson under way, and health must not wait for the snapshot."""
+
 SETTLE_SECONDS = 0.5
 """Between two looks at deadlines."""
 
@@ -42,7 +45,8 @@ class Engine:
     """Everything between HTTP and the store. Its methods are called from one event loop."""
 
     def __init__(self, store: Store, config: Config) -> None:
-        self.store, self.config = store, config
+        self.store: Store = store
+        self.config: Config = config
         plan = store.plan
         self.encoder: Encoder = Encoder(
             plan.slots, store.vocabulary(), interactions=plan.interactions, assign=store.assign_slots
@@ -51,7 +55,7 @@ class Engine:
         queue = config.limits.queue
         self.deciding: Batcher[Ask, Made] = Batcher("deciding", self._decide, most=MOST, queue=queue)
         self.rewarding: Batcher[Reward, Rewarded] = Batcher("rewarding", store.reward, most=4 * MOST, queue=4 * queue)
-        self._others = ThreadPoolExecutor(1, "operating")
+        self._others = ThreadPoolExecutor(OPERATING, "operating")
         self._settler: asyncio.Task[None] | None = None
         self._closing = threading.Event()
         self.pending: float = store.health().gauges.get("pending", 0)
