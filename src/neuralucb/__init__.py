@@ -101,14 +101,17 @@ _HOMES = {
 }
 """Where each public name comes from. A new one is added here and, for type checkers, below; a test compares the two."""
 
-_ROOMS = ("algorithms", "evaluation", "experiments", "logs", "networks", "online", "problems", "sweeps", "theory")
-"""Packages that work as `neuralucb.theory.analyse` without an import of their own."""
+_ROOMS = (
+    "algorithms", "evaluation", "experiments", "features", "logs", "networks", "online", "problems", "sweeps", "theory",
+)  # fmt: skip
+"""Rooms that work as `neuralucb.theory.analyse` without an import of their own."""
 
 if TYPE_CHECKING:
     from neuralucb import (
         algorithms as algorithms,
         evaluation as evaluation,
         experiments as experiments,
+        features as features,
         logs as logs,
         networks as networks,
         online as online,

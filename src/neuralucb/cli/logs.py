@@ -51,6 +51,15 @@ Propensity = Annotated[
 
 Drop = Annotated[str, typer.Option(metavar="A+B+…", help="With --reward: columns to leave out of the context.")]
 
+Slots = Annotated[
+    int | None,
+    typer.Option(
+        min=4,
+        help="Encode features into so many numbers, as `neuralucb serve` does (128 by default): what learned from this "
+        "log can then be served.",
+    ),
+]
+
 InputScaling = Annotated[
     str, typer.Option(help="With --reward: how contexts are scaled: standard, unit, smooth or none; docs/data.md.")
 ]
@@ -133,6 +142,7 @@ def evaluate(
     propensity: Propensity = None,
     drop: Drop = "none",
     input_scaling: InputScaling = "columns",
+    slots: Slots = None,
     folder: Out = None,
     formats: Formats = None,
     as_json: AsJson = False,
@@ -143,7 +153,7 @@ def evaluate(
     from neuralucb.algorithms import build
     from neuralucb.display.progress import reading
     from neuralucb.evaluation.split import SCHEDULE, evaluate_after_training
-    from neuralucb.logs import Skipped
+    from neuralucb.logs import Skipped, encoded
     from neuralucb.logs.batches import shape_of
     from neuralucb.runtime.compile_cache import keep_compiled
     from neuralucb.schedules import read_schedule
@@ -155,6 +165,7 @@ def evaluate(
     skipped = Skipped() if skip_bad else None
     is_table = _is_table(reward, arm, propensity, drop, skip_bad)
     given = _open_table(log, reward, arm, propensity, drop, input_scaling) if is_table else _open_counted(log, skipped)
+    given = given if slots is None else encoded(given, slots)
     where = output_folder(folder, as_json)
     keep_compiled()
     made: list[Evaluation] = []
@@ -196,12 +207,13 @@ def train(
     floor: Annotated[
         float, typer.Option(help="Share of the model's decisions made at random, so that its log is useful.")
     ] = 0,
+    slots: Slots = None,
     skip_bad: SkipBad = False,
 ) -> None:
     """A bandit that has learned from a log, so that its first live decision is already good."""
     from neuralucb.algorithms import build
     from neuralucb.display.progress import reading
-    from neuralucb.logs import Skipped, open_log
+    from neuralucb.logs import Skipped, encoded, open_log
     from neuralucb.logs.batches import shape_of
     from neuralucb.online import OnlineBandit
     from neuralucb.runtime.compile_cache import keep_compiled
@@ -209,6 +221,7 @@ def train(
     (values,) = settings_of([policy], read_set(settings), preset).values()
     skipped = Skipped() if skip_bad else None
     given = open_log(log, skipped)
+    given = given if slots is None else encoded(given, slots)
     prepare_folder(model)
     keep_compiled()
     bandit = OnlineBandit(build(policy, **shape_of(given), **values), seed=seed, floor=floor)

@@ -2,6 +2,7 @@
 
 from neuralucb.logs.check import Findings, check_log
 from neuralucb.logs.chunk import Bad, Chunk, Dense, Names, dense
+from neuralucb.logs.encoded import encoded
 from neuralucb.logs.formats import FORMATS, Format, Log, Skipped, convert, open_log, read_chunks, write_log
 from neuralucb.logs.obp import from_obp, to_obp
 from neuralucb.logs.record import recorded
@@ -20,6 +21,7 @@ __all__ = [
     "check_log",
     "convert",
     "dense",
+    "encoded",
     "from_obp",
     "open_log",
     "open_table",

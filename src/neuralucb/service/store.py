@@ -71,6 +71,8 @@ class Plan(NamedTuple):
     """settings of the algorithm, as `build` takes them"""
     slots: int = 128
     """numbers in a context: the size of the encoder"""
+    interactions: tuple[tuple[str, str], ...] = ()
+    """of features, as `neuralucb.features.Encoder` takes them"""
     floor: float = 0.05
     """share of decisions made uniformly at random, so that every propensity is known and positive"""
     seed: int = 0
@@ -217,8 +219,8 @@ class Store(Protocol):
     """
 
     @property
-    def slots(self) -> int:
-        """Numbers in a context, d: the size of the encoder."""
+    def plan(self) -> Plan:
+        """With which the store was made, which may be long ago: the encoder takes its `slots` and `interactions`."""
 
     def vocabulary(self) -> list[str]:
         """The names of features that have a slot of their own; the i-th has slot i. Grows at its end, never else."""
@@ -227,8 +229,9 @@ class Store(Protocol):
         """Slots for names that the caller's encoder has not seen, in order, while `slots` allow; durable on return.
 
         A name that has one already, from another replica say, gets that one; a name missing from the answer has none,
-        since all are in use, and is hashed by the encoder. How many slots names may have is `own_slots(slots)` of
-        `neuralucb.features`. Called before `decide`, never by it.
+        and never will, and is hashed by the encoder. Which names get slots is `neuralucb.features.Vocabulary.assign`,
+        over the names in `vocabulary()`: under the store's lock, so that all replicas agree. Called before `decide`,
+        never by it.
         """
 
     def decide(self, requests: Sequence[Request]) -> list[Answer | Refusal]:

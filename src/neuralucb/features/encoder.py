@@ -1,0 +1,217 @@
+"""The encoder: from nested objects of numbers, strings and booleans to vectors of one fixed size."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neuralucb.features.flatten import Flat, flatten, with_products
+from neuralucb.features.vocabulary import Vocabulary, hashed_slot
+from neuralucb.runtime.errors import InputError
+
+__all__ = ["ARM_ID", "Counts", "Encoder"]
+
+LAYOUTS = 4096
+"""Kinds of objects whose slots are remembered."""
+
+REFUSED = 100_000
+"""Names without a slot that are remembered."""
+
+LARGEST = float(np.finfo(np.float32).max)
+
+ARM_ID = "arm/id"
+"""The feature of an arm that has no others: without it arms could not be told apart."""
+
+
+class Counts(NamedTuple):
+    """What an encoder has seen since it was made."""
+
+    objects: int
+    named: int
+    """names that took a slot of their own"""
+    hashed: int
+    """features of an object whose name was hashed, since no slot was free or the category had too many values"""
+    missing: int
+    """features that were null"""
+
+
+class _Layout(NamedTuple):
+    """Where the numbers of objects of one kind go."""
+
+    slots: np.ndarray
+    signs: np.ndarray | None
+    """None where all are 1"""
+    distinct: bool
+    """whether no slot occurs twice"""
+    hashed: int
+
+
+class Encoder:
+    """Vectors for nested objects of numbers, strings, booleans and lists of numbers.
+
+    Objects in objects are namespaces. true is 1; false, null and what is missing are 0. A string is a category. A list
+    is a vector, `name[0]`, …; a list of objects counts as one object. Keys that begin with `_` are ignored. These are
+    the names that logs in dsjson get, too.
+
+    Args:
+        slots: d, the size of a vector.
+        vocabulary: The names of an earlier encoder of this size, in order.
+        interactions: Pairs of prefixes of names, such as `("context/User", "arm")`: the products of all features below
+            the first with all below the second are features too.
+        assign: Where slots for new names come from, if not from this process: names to slots, such as
+            `Store.assign_slots`. It must keep them before it returns.
+
+    Raises:
+        InputError: An argument cannot be used.
+
+    Example:
+        >>> encoder = Encoder(16)
+        >>> rows = encoder.encode({"age": 30, "country": "de"}, [{"price": 2.5}, {"price": 9.0, "new": True}])
+        >>> rows.shape, rows[1, :4].tolist()
+        ((2, 16), [30.0, 1.0, 9.0, 1.0])
+        >>> encoder.vocabulary.names
+        ['context/age', 'context/country=de', 'arm/price', 'arm/new']
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        vocabulary: Iterable[str] = (),
+        *,
+        interactions: Iterable[tuple[str, str]] = (),
+        assign: Callable[[Sequence[str]], Mapping[str, int]] | None = None,
+    ) -> None:
+        self.vocabulary: Vocabulary = Vocabulary(slots, vocabulary)
+        self.interactions: tuple[tuple[str, str], ...] = _read_interactions(interactions)
+        self._assign = assign
+        self._layouts: dict[tuple[str, ...], _Layout] = {}
+        self._refused: set[str] = set()
+        """names that asked for a slot and got none: vocabularies do not shrink, so that asking again is useless"""
+        self._objects = self._hashed = self._missing = 0
+        self._started_with = len(self.vocabulary.places)
+
+    @property
+    def slots(self) -> int:
+        """The size of a vector."""
+        return self.vocabulary.slots
+
+    @property
+    def counts(self) -> Counts:
+        """What has been seen so far."""
+        named = len(self.vocabulary.places) - self._started_with
+        return Counts(self._objects, named, self._hashed, self._missing)
+
+    def encode(self, context: Any, arms: Sequence[Any], ids: Sequence[str] | None = None) -> np.ndarray:
+        """The vectors of a decision's arms: one row per arm, of what they share and what each has of its own.
+
+        Args:
+            context: An object, a list of objects, or None.
+            arms: The same for each arm.
+            ids: Of the arms: the category `arm/id` of those that have no features.
+
+        Returns:
+            (K, slots) float32.
+
+        Raises:
+            InputError: A value is of another type, not finite or too large for float32, or nested too deeply. No slot
+                has been taken.
+        """
+        shared = flatten(context, "context")
+        own = [flatten(arm, "arm") for arm in arms]
+        if ids is not None:
+            own = [
+                part if part.names else Flat((f"{ARM_ID}={name}",), (1.0,), part.missing)
+                for name, part in zip(ids, own, strict=True)
+            ]
+        if self.interactions:
+            own = [with_products(shared, part, self.interactions) for part in own]
+        common = _floats(shared.names, shared.values)
+        alike = len({part.names for part in own}) == 1
+        parts = (
+            [_floats(own[0].names, *(part.values for part in own))]
+            if alike
+            else [_floats(part.names, part.values) for part in own]
+        )
+        self._learn_names(chain(shared.names, *(part.names for part in own)))
+        rows = np.zeros((len(own), self.slots), np.float32)
+        self._add(rows, shared.names, common)
+        for first, part in enumerate(parts):  # one part for all rows, or one per row
+            self._add(rows[first : first + len(part)], own[first].names, part)
+        if not np.isfinite(rows).all():
+            raise InputError("features must be small enough for float32, got some that overflow it where they add up.")
+        self._objects += 1
+        self._missing += shared.missing + sum(part.missing for part in own)
+        return rows
+
+    def _learn_names(self, names: Iterable[str]) -> None:
+        """Slots for names that are seen for the first time."""
+        places, refused = self.vocabulary.places, self._refused
+        new = [name for name in dict.fromkeys(names) if name not in places and name not in refused]
+        new = [name for name in new if self.vocabulary.is_free_for(name)]
+        if not new:
+            return
+        if self._assign is None:
+            self.vocabulary.assign(new)
+        else:
+            self.vocabulary.adopt(self._assign(new))
+        if len(refused) > REFUSED:
+            refused.clear()
+        refused.update(name for name in new if name not in places)
+        self._layouts.clear()
+
+    def _add(self, rows: np.ndarray, names: tuple[str, ...], values: np.ndarray) -> None:
+        """Add numbers (n, len(names)) to n rows."""
+        if not names:
+            return
+        layout = self._layouts.get(names)
+        if layout is None:
+            layout = self._layout(names)
+            if len(self._layouts) >= LAYOUTS:
+                self._layouts.clear()
+            self._layouts[names] = layout
+        self._hashed += layout.hashed * len(rows)
+        signed = values if layout.signs is None else values * layout.signs
+        if layout.distinct:
+            rows[:, layout.slots] += signed
+        else:
+            for slot, column in zip(layout.slots.tolist(), signed.T, strict=True):
+                rows[:, slot] += column
+
+    def _layout(self, names: tuple[str, ...]) -> _Layout:
+        places = self.vocabulary.places
+        located = [(places[name], 1.0) if name in places else hashed_slot(name, self.slots) for name in names]
+        slots = np.array([slot for slot, _ in located], np.intp)
+        signs = np.array([sign for _, sign in located], np.float32)
+        distinct = len(set(slots.tolist())) == len(slots)
+        hashed = sum(name not in places for name in names)
+        return _Layout(slots, None if (signs == 1).all() else signs, distinct, hashed)
+
+
+def _floats(names: tuple[str, ...], *rows: tuple[float, ...]) -> np.ndarray:
+    """(n, len(names)) float32, all finite."""
+    try:
+        with np.errstate(over="ignore"):
+            values = np.array(rows, np.float32)
+    except OverflowError:
+        values = np.full((1, 1), np.inf, np.float32)
+    if np.isfinite(values).all():
+        return values
+    for row in rows:
+        for name, value in zip(names, row, strict=True):
+            if not abs(value) <= LARGEST:
+                raise InputError(f"feature {name!r:.80} must be finite, in float32, got {value!s:.40}.")
+    return values
+
+
+def _read_interactions(interactions: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    read = tuple(tuple(pair) for pair in interactions)
+    for pair in read:
+        if len(pair) != 2 or not all(
+            isinstance(each, str) and each.split("/")[0] in ("context", "arm") for each in pair
+        ):
+            raise InputError(
+                f"interactions must be pairs of names that begin with context or arm, got {pair!r:.80}; for example "
+                '("context/User", "arm").'
+            )
+    return read  # type: ignore[return-value]
