@@ -1,7 +1,7 @@
 """The address of a store in PostgreSQL: where the database is, which schema the bandit has, what the process does."""
 
 import re
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from neuralucb.runtime.errors import InputError
@@ -58,4 +58,4 @@ def read_address(address: str, role: str | None = None) -> Address:
         )
     if role not in get_args(Role):
         raise InputError(f"role must be one of {', '.join(get_args(Role))}, got {role!r:.60}.")
-    return Address(urlunsplit(parts._replace(query=others)), schema, role)
+    return Address(urlunsplit(parts._replace(query=others)), schema, cast(Role, role))

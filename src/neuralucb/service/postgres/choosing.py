@@ -55,9 +55,7 @@ def choose(
     return [answers[index] for index in range(len(requests))]
 
 
-def _score(
-    programs: Programs, belief: Belief, requests: list[Request], first: int, capacity: int
-) -> np.ndarray:
+def _score(programs: Programs, belief: Belief, requests: list[Request], first: int, capacity: int) -> np.ndarray:
     contexts = np.zeros((len(requests), capacity, requests[0].contexts.shape[1]), np.float32)
     allowed = np.zeros((len(requests), capacity), bool)
     for row, request in enumerate(requests):

@@ -17,8 +17,9 @@ Work = Callable[[Any], Any]
 
 INSERT = """
     WITH decided AS (
-        INSERT INTO decisions (number, event_id, digest, user_key, model, replica, arms, arm, position, preferred, greedy,
-                               imposed, exploration, propensities, score, mean, width, context, contexts, features)
+        INSERT INTO decisions (number, event_id, digest, user_key, model, replica, arms, arm, position, preferred,
+                               greedy, imposed, exploration, propensities, score, mean, width, context, contexts,
+                               features)
         VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::float8[], %s::float8[], %s::float8[],
                 %s::float8[], %s, %s, %s)
         ON CONFLICT (event_id) DO NOTHING RETURNING number
@@ -57,9 +58,17 @@ class Stored(NamedTuple):
 
     def answer(self, *, repeated: bool) -> Answer:
         """As the caller gets it."""
-        numbers = (np.asarray(each, np.float64) for each in (self.propensities, self.score))
+        shares, score = (np.asarray(each, np.float64) for each in (self.propensities, self.score))
         return Answer(
-            self.event_id, tuple(self.arms), self.position, *numbers, self.preferred, self.model, self.time, repeated
+            self.event_id,
+            tuple(self.arms),
+            self.position,
+            shares,
+            score,
+            self.preferred,
+            self.model,
+            self.time,
+            repeated,
         )
 
 
@@ -97,7 +106,9 @@ def rewarding(rewards: Sequence[Reward], *, replica: str, settings: Settings) ->
     order = sorted(range(len(rewards)), key=lambda index: rewards[index].event_id)  # stable: one event's stay in order
 
     def work(cursor: Any) -> list[Rewarded]:
-        calls = [(rewards[index].event_id, float(rewards[index].value), keys[index], settings.aggregation) for index in order]
+        calls = [
+            (rewards[index].event_id, float(rewards[index].value), keys[index], settings.aggregation) for index in order
+        ]
         fates = _each(cursor, "SELECT give_reward(%s, %s, %s, %s)", calls)
         found: dict[str, int] = {}
         for fate in fates:

@@ -74,6 +74,9 @@ class Follower:
             except StorageError as problem:
                 self.problem = str(problem)
                 self._stop.wait(POLL / 2)
+            except Exception as problem:  # a model that this version cannot read: the last one stays in use
+                self.problem = f"the newest model cannot be used: {type(problem).__name__}: {problem}"
+                self._stop.wait(POLL)
 
     def _listen(self) -> None:
         now = time.monotonic()

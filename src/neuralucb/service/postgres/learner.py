@@ -8,14 +8,18 @@ would have computed, from the last model on.
 import json
 import threading
 import time
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralucb.online.context_shape import ContextShape
+from neuralucb.algorithms import build
+from neuralucb.online.compiled import Programs
+from neuralucb.online.context_shape import ContextShape, shape_of_policy
 from neuralucb.online.lesson_record import warn
 from neuralucb.online.lessons import Lesson, log_failure, train
 from neuralucb.online.state import Event, State
+from neuralucb.policy import Policy
 from neuralucb.runtime.errors import StorageError
 from neuralucb.schedules import default_schedule, next_due, read_schedule
 from neuralucb.service.postgres import models
@@ -25,7 +29,7 @@ from neuralucb.service.postgres.retention import Retention, tidy
 from neuralucb.service.postgres.schema import read_settings
 from neuralucb.service.store import Plan, Settings
 
-__all__ = ["Learner", "Observed"]
+__all__ = ["Learner", "Observed", "new_state"]
 
 ROWS = 4096
 """Rewards per batch, at most."""
@@ -84,9 +88,7 @@ class Observed(NamedTuple):
 class Learner:
     """Learns while it is elected; otherwise it waits. `run` is a thread's, or a whole process's."""
 
-    def __init__(
-        self, link: Link, reader: Link, state: State, plan: Plan, *, name: str, retention: Retention = Retention()
-    ) -> None:
+    def __init__(self, link: Link, reader: Link, state: State, plan: Plan, *, name: str, retention: Retention) -> None:
         self.lease: Lease = Lease(link, name)
         self.problem: str | None = None
         """what went wrong last, if anything"""
@@ -112,7 +114,7 @@ class Learner:
         while not self._stop.is_set():
             try:
                 if self.lease.elect():
-                    self._load()
+                    self.load()
                     self.problem = None
                     while not self._stop.is_set():
                         if not self.step():
@@ -148,6 +150,34 @@ class Learner:
         self._publish_if_due()
         self._tidy_if_due()
         return len(batch.rewards) == ROWS
+
+    def load(self) -> None:
+        """Become what the newest model and the outcomes since describe."""
+
+        def read(cursor: Any) -> tuple[models.Model | None, list[Any], list[Any], bool]:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            cursor.execute("SELECT settings FROM bandit")
+            learning = read_settings(cursor.fetchone()[0]).learning
+            model = models.newest(cursor)
+            position = 0 if model is None else model.position
+            window = self._state.observations.window
+            past = _fetch(cursor, "<= %s", "DESC" if window is None else f"DESC LIMIT {window}", position)
+            return model, past[::-1], _fetch(cursor, "> %s", "", position), learning
+
+        model, past, since, learning = self._reader.run(read, patience=LOADING)
+        self._state.abandon()
+        if model is None:
+            self._state.restore(*self._empty)
+            self._position = 0
+        else:
+            rows = Observed.read(past, self._state.shape)
+            history = {f"history.{name}": each for name, each in self._state.context_arrays(rows.contexts).items()}
+            arrays = models.arrays_of(model) | history | {"history.rewards": rows.rewards}
+            fields = json.loads(model.fields)
+            self._state.restore(fields, arrays)
+            self._position = model.position
+        self._replay(since, learning=learning)
+        self._is_published = False  # the database may have lost the newest one, which it does not log
 
     def _settle(self, cursor: Any, settings: Settings) -> None:
         cursor.execute("SELECT settle_events(%s, %s)", (ROWS, settings.default_reward))
@@ -234,35 +264,7 @@ class Learner:
         with self.lease.writing(patience=60.0) as cursor:
             removed = tidy(cursor, self._retention)
         if removed:
-            self._load()  # lessons learn from what is left
-
-    def _load(self) -> None:
-        """Become what the newest model and the outcomes since describe."""
-
-        def read(cursor: Any) -> tuple[models.Model | None, list[Any], list[Any], bool]:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            cursor.execute("SELECT settings FROM bandit")
-            learning = read_settings(cursor.fetchone()[0]).learning
-            model = models.newest(cursor)
-            position = 0 if model is None else model.position
-            window = self._state.observations.window
-            past = _fetch(cursor, "<= %s", "DESC" if window is None else f"DESC LIMIT {window}", position)
-            return model, past[::-1], _fetch(cursor, "> %s", "", position), learning
-
-        model, past, since, learning = self._reader.run(read, patience=LOADING)
-        self._state.abandon()
-        if model is None:
-            self._state.restore(*self._empty)
-            self._position = 0
-        else:
-            rows = Observed.read(past, self._state.shape)
-            history = {f"history.{name}": each for name, each in self._state.context_arrays(rows.contexts).items()}
-            arrays = models.arrays_of(model) | history | {"history.rewards": rows.rewards}
-            fields = json.loads(model.fields)
-            self._state.restore(fields, arrays)
-            self._position = model.position
-        self._replay(since, learning=learning)
-        self._is_published = False  # the database may have lost the newest one, which it does not log
+            self.load()  # lessons learn from what is left
 
     def _replay(self, rows: list[Any], *, learning: bool) -> None:
         """Absorb batches that a learner before this one claimed, as it would have, lessons included."""
@@ -271,6 +273,18 @@ class Learner:
             self._absorb(Observed.read(rows[first:end], self._state.shape))
             if learning and self._lesson_is_due():
                 self._learn()
+
+
+def new_state(plan: Plan) -> State:
+    """The state of a bandit before the first observation. Those of equal plans share their compiled programs."""
+    policy = _policy(plan.algorithm, plan.slots, json.dumps(dict(plan.options), sort_keys=True))
+    programs = Programs(policy, plan.seed, plan.floor)
+    return State(programs, shape_of_policy(policy, None), window=plan.window, normalize=False, capacity=None)
+
+
+@lru_cache(maxsize=4)
+def _policy(algorithm: str, slots: int, options: str) -> Policy:
+    return build(algorithm, dim=slots, **json.loads(options))
 
 
 def _fetch(cursor: Any, where: str, order: str, position: int) -> list[Any]:

@@ -25,7 +25,8 @@ BEAT = 1.0
 
 TERMINATE = """
     SELECT pg_terminate_backend(pid) FROM pg_locks, learner
-    WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    WHERE locktype = 'advisory' AND granted
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
       AND classid = %s AND objid = (hashtext(current_schema())::bigint & 4294967295)::oid AND pid <> pg_backend_pid()
       AND seen_at < now() - make_interval(secs => %s)
 """

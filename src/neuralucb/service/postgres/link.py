@@ -37,7 +37,12 @@ OPTIONS = {
 }
 """Of the connection, unless the address sets others."""
 
-SESSION = "SET search_path TO {schema}, pg_catalog; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 2"
+SESSION = """
+    SET search_path TO {schema}, pg_catalog;
+    SET tcp_keepalives_idle = 5;
+    SET tcp_keepalives_interval = 2;
+    SET tcp_keepalives_count = 2
+"""
 """The server, too, notices within seconds that a client is gone, and releases its locks."""
 
 

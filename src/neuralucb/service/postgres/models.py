@@ -1,4 +1,4 @@
-"""Models as rows: what was learned, as safetensors and JSON with their SHA-256. The observations are rows themselves."""
+"""Models as rows: what was learned, as safetensors and JSON with their SHA-256. Observations are rows themselves."""
 
 import hashlib
 import json
@@ -56,7 +56,7 @@ def freeze(state: State, *, epoch: int, position: int) -> Model:
     from safetensors.numpy import save
 
     fields, arrays = state.export()
-    kept = {name: np.ascontiguousarray(array) for name, array in arrays.items() if not name.startswith("history.")}
+    kept = {name: np.asarray(array, order="C") for name, array in arrays.items() if not name.startswith("history.")}
     text, data = json.dumps(fields, allow_nan=False), save(kept)
     return Model(state.version, epoch, position, state.observations.total, 0.0, text, data, _digest(data, text))
 

@@ -176,11 +176,9 @@ BEGIN
     IF FOUND THEN  -- a call that is made again says what it said before
         RETURN CASE WHEN reward_key LIKE 'call:%' THEN earlier ELSE 'repeated' END;
     END IF;
-    IF it.status = 'observed' THEN
-        become := 'repeated';
-    ELSIF it.status IN ('defaulted', 'expired') OR it.due_at <= clock_timestamp() THEN
+    IF it.status IN ('defaulted', 'expired') OR it.due_at <= clock_timestamp() THEN
         become := 'late';
-    ELSIF aggregation = 'earliest' AND it.reward IS NOT NULL THEN
+    ELSIF it.status = 'observed' OR aggregation = 'earliest' AND it.reward IS NOT NULL THEN
         become := 'repeated';
     ELSE
         become := CASE WHEN it.status = 'waiting' AND aggregation = 'earliest' THEN 'learned' ELSE 'kept' END;

@@ -2,6 +2,8 @@
 
 import threading
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from neuralucb.runtime.errors import StorageError
@@ -40,15 +42,18 @@ LESSONS = """
     SELECT count(*) FILTER (WHERE promoted), count(*) FILTER (WHERE NOT promoted) FROM lessons
 """
 
-LAST_LESSON = "SELECT promoted, failure, loss, observations, extract(epoch FROM now() - ended_at) FROM lessons ORDER BY number DESC LIMIT 1"
+LAST_LESSON = """
+    SELECT promoted, failure, loss, observations, extract(epoch FROM now() - ended_at)
+    FROM lessons ORDER BY number DESC LIMIT 1
+"""
 
 
 class Found(NamedTuple):
     """What was found."""
 
     is_reachable: bool = False
-    counters: dict[str, float] = {}
-    gauges: dict[str, float] = {}
+    counters: Mapping[str, float] = MappingProxyType({})
+    gauges: Mapping[str, float] = MappingProxyType({})
     learning: str = "not known yet"
     problems: tuple[str, ...] = ()
 

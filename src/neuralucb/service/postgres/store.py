@@ -1,4 +1,4 @@
-"""The store in PostgreSQL: a stateless replica that decides with the newest model, and a learner that waits its turn."""
+"""The store in PostgreSQL: a replica that decides with the newest model, and a learner that waits its turn."""
 
 import json
 import os
@@ -10,18 +10,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from neuralucb.algorithms import build
-from neuralucb.online.compiled import Programs
-from neuralucb.online.context_shape import shape_of_policy
+from neuralucb.features import Vocabulary
 from neuralucb.online.process_lock import ProcessLock
-from neuralucb.online.state import State
-from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.service.postgres import events, snapshots, statistics
 from neuralucb.service.postgres.address import Address, read_address
 from neuralucb.service.postgres.choosing import Chosen, choose
 from neuralucb.service.postgres.follower import Follower
-from neuralucb.service.postgres.learner import Learner
+from neuralucb.service.postgres.learner import Learner, new_state
 from neuralucb.service.postgres.link import Link
 from neuralucb.service.postgres.retention import Retention
 from neuralucb.service.postgres.schema import LOCKS, install, settings_json
@@ -60,8 +56,7 @@ class PostgresStore:
         self._thread: threading.Thread | None = None
         try:
             self.plan: Plan = install(self._links["questions"], plan, Settings())
-            self._policy: Policy = build(self.plan.algorithm, dim=self.plan.slots, **self.plan.options)
-            self._programs = Programs(self._policy, self.plan.seed, self.plan.floor)
+            self._programs = new_state(self.plan).programs
             self._links["questions"].execute(
                 "INSERT INTO processes (name, role) VALUES (%s, %s) ON CONFLICT DO NOTHING", self.name, address.role
             )
@@ -95,20 +90,19 @@ class PostgresStore:
 
     def assign_slots(self, names: Sequence[str]) -> Mapping[str, int]:
         """Slots for names, the same in all replicas."""
-        from neuralucb.features import own_slots
-
-        most, wanted = own_slots(self.slots), list(dict.fromkeys(names))
+        wanted = list(dict.fromkeys(names))
 
         def work(cursor: Any) -> dict[str, int]:
             cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", (LOCKS["vocabulary"],))
-            cursor.execute("SELECT count(*) FROM vocabulary")
-            (used,) = cursor.fetchone()
-            cursor.execute("SELECT name, slot FROM vocabulary WHERE name = ANY(%s)", (wanted,))
-            known = dict(cursor.fetchall())
-            new = [name for name in wanted if name not in known][: max(0, most - used)]
-            added = {name: used + index for index, name in enumerate(new)}
-            cursor.executemany("INSERT INTO vocabulary (name, slot) VALUES (%s, %s)", list(added.items()))
-            return {name: slot for name in wanted if (slot := (known | added).get(name)) is not None}
+            cursor.execute("SELECT name FROM vocabulary ORDER BY slot")
+            known = [name for (name,) in cursor.fetchall()]
+            vocabulary = Vocabulary(self.slots, known)
+            assigned = vocabulary.assign(wanted)
+            cursor.executemany(
+                "INSERT INTO vocabulary (slot, name) VALUES (%s, %s)",
+                list(enumerate(vocabulary.names[len(known) :], start=len(known))),
+            )
+            return assigned
 
         return self._questions.run(work)
 
@@ -255,16 +249,9 @@ class PostgresStore:
         return self._questions.execute(statement, *values)
 
     def _start_learner(self, retention: Retention) -> None:
-        state = State(
-            self._programs,
-            shape_of_policy(self._policy, None),
-            window=self.plan.window,
-            normalize=False,
-            capacity=None,
-        )
-        links = [Link(self.address, use) for use in ("learner", "history")]
-        self._links |= {"learner": links[0], "history": links[1]}
-        self._learner = Learner(*links, state, self.plan, name=self.name, retention=retention)
+        writer, reader = (Link(self.address, use) for use in ("learner", "history"))
+        self._links |= {"learner": writer, "history": reader}
+        self._learner = Learner(writer, reader, new_state(self.plan), self.plan, name=self.name, retention=retention)
         self._thread = threading.Thread(target=self._learner.run, name="learner", daemon=True)
         self._thread.start()
 
@@ -282,9 +269,7 @@ class PostgresStore:
         if not pairs:
             return {}
         requests, chosen = zip(*pairs, strict=True)
-        work = events.insertion(
-            requests, chosen, model=version, replica=self.name, wait=settings.wait_seconds
-        )
+        work = events.insertion(requests, chosen, model=version, replica=self.name, wait=settings.wait_seconds)
         now, stored = self._links["decisions"].run(work)
         return {
             request.event_id: _answer(request, each, stored.get(request.event_id), version, now)
