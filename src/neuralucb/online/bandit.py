@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from neuralucb.online.annex import Annex, with_note
 from neuralucb.online.arms import ArmId, arm_id
 from neuralucb.online.choices import choose, decision_event, warm_up
 from neuralucb.online.compiled import Programs
@@ -61,6 +62,7 @@ class OnlineBandit:
         sync: When the journal is forced to disk: `"each"` record, at an `"interval"` of 50 ms, or `"none"`.
         snapshot_every: Journal records (decisions, rewards, lessons) between two snapshots.
         example: The context of one arm, for a policy that was not made by `build`.
+        annex: State of the caller's that is kept in the journal too, and changes by the notes of the caller's calls.
 
     Raises:
         InputError: An argument cannot be used, or the folder belongs to another bandit.
@@ -89,6 +91,7 @@ class OnlineBandit:
         sync: Sync = "interval",
         snapshot_every: int = 20_000,
         example: Any = None,
+        annex: Annex | None = None,
     ) -> None:
         check_policy(policy, journal)
         shared_by = policy.origin.shared_by if policy.origin is not None else None
@@ -103,22 +106,18 @@ class OnlineBandit:
         self.state: State = State(
             Programs(policy, self.settings["seed"], self.settings["floor"]),
             shape_of_policy(policy, example),
-            window=self.settings["window"],
-            normalize=self.settings["normalize"],
-            capacity=shared_by,
-        )
+            **{name: self.settings[name] for name in ("window", "normalize")},
+            capacity=shared_by, annex=annex,
+        )  # fmt: skip
         """everything it knows, to look at; only the methods of the bandit change it"""
         self._schedule = read_schedule(schedule)
         self._bounds = RewardBounds.read(self.settings)
-        self._lock = ProcessLock()
-        """held while the state is read or changed"""
-        self._learning = ProcessLock()
-        """held during a lesson or a snapshot, of which there is one at a time"""
-        self._problem: str | None = None
-        """why the last lesson or snapshot that was due could not be made, if so"""
+        self._lock = ProcessLock()  # held while the state is read or changed
+        self._learning = ProcessLock()  # held during a lesson or a snapshot, of which there is one at a time
+        self._problem: str | None = None  # why the last lesson or snapshot that was due could not be made, if so
         self._keeper: Keeper | None = None
         if journal is not None:
-            self._keeper = Keeper(Path(journal), sync, self.state, self._identity)
+            self._keeper = Keeper(Path(journal), sync, self.state, Identity(self.ids, self.settings, self.policy))
             self.ids = self._keeper.identity.ids
         self._background = Background(self._do_what_is_due) if learning == "background" else None
         if self._keeper is not None:
@@ -143,7 +142,7 @@ class OnlineBandit:
         return self._decide(read_request(self.state.arms, contexts, arms, available, 1))[0]
 
     def select_many(
-        self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None
+        self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None, note: Any = None
     ) -> list[Decision]:
         """Choose an arm for each of many requests at once, far faster than one by one. Raises what `select` raises.
 
@@ -151,11 +150,12 @@ class OnlineBandit:
             contexts: (B, K, d); or (B, d), the contexts that all arms share, if arms were added.
             arms: Ids of the arms to choose from; by default all that were added.
             available: (B, K) booleans; arms that are False are not chosen.
+            note: For the `annex`, in JSON: it is in the same record of the journal.
 
         Returns:
             B decisions, in order.
         """
-        return self._decide(read_request(self.state.arms, contexts, arms, available, 2))
+        return self._decide(read_request(self.state.arms, contexts, arms, available, 2), note)
 
     def observe(self, decision_id: str, reward: float) -> None:
         """Record the reward of a decision, however late.
@@ -171,21 +171,21 @@ class OnlineBandit:
         """
         self.observe_many([decision_id], [reward])
 
-    def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float]) -> None:
+    def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float], *, note: Any = None) -> None:
         """Record many rewards at once: all of them, or, if one is refused, none. Raises what `observe` raises.
 
         Args:
             decision_ids: Ids of pending decisions, in any order.
             rewards: One finite number per decision.
+            note: For the `annex`, as in `select_many`.
         """
         ids = read_ids(decision_ids)
         values, clipped = read_rewards(rewards, self._bounds, len(ids))
         if len(values) == 0:
             return
         with self._lock:
-            numbers = self.state.ledger.numbers(ids, self.ids)
-            arrays = {"numbers": np.asarray(numbers, np.int64), "rewards": values}
-            self._commit(Event("reward", {"clipped": clipped} if clipped else {}, arrays))
+            arrays = {"numbers": self._numbers(ids), "rewards": values}
+            self._commit(Event("reward", with_note({"clipped": clipped} if clipped else {}, note), arrays))
         self._catch_up()
 
     def fit(self, contexts: Any, arms: Any = None, rewards: Any = None) -> Lesson:
@@ -216,14 +216,17 @@ class OnlineBandit:
         return lesson
 
     def expire(self, older_than: float) -> int:
-        """Give up on decisions that have been pending for `older_than` seconds or more.
-
-        Returns:
-            How many decisions have expired; their rewards are no longer accepted.
-        """
+        """Give up on decisions that have been pending for `older_than` seconds or more; returns how many."""
         expired = expire(self.state, self._lock, self._commit, older_than=older_than)
         self._catch_up()
         return expired
+
+    def record(self, note: Any, *, expired: Sequence[str] = ()) -> None:
+        """Record a note for the `annex`, and that these decisions have expired."""
+        with self._lock:
+            kind, arrays = ("expire", {"numbers": self._numbers(read_ids(expired))}) if expired else ("note", {})
+            self._commit(Event(kind, with_note({}, note), arrays))
+        self._catch_up(lessons=False)
 
     def learn(self) -> Lesson:
         """Train now, on what has been observed so far; other threads may select and observe during it.
@@ -280,7 +283,7 @@ class OnlineBandit:
             StorageError: The folder cannot be written.
         """
         with self._learning:
-            return save(Path(path), self.state, self._identity, self._lock)
+            return save(Path(path), self.state, Identity(self.ids, self.settings, self.policy), self._lock)
 
     @classmethod
     def load(cls, path: str | Path, policy: Policy | None = None, *, example: Any = None) -> "OnlineBandit":
@@ -324,9 +327,8 @@ class OnlineBandit:
             InputError: There are fewer snapshots, or no journal.
             StorageError: The snapshot is damaged, or the journal accepts no more writes.
         """
-        steps = check_integer("steps", steps, 1)
         with self._learning, self._lock:
-            return self._require_keeper().rollback(steps)
+            return self._require_keeper().rollback(check_integer("steps", steps, 1))
 
     def close(self) -> None:
         """Wait for the lesson under way, sync the journal, and release its folder. In a fork it does nothing."""
@@ -375,18 +377,10 @@ class OnlineBandit:
             How many programs have been compiled so far.
         """
         self._lock.check()
-        known = self.state.arms
-        count = check_integer("arms", arms or known.capacity or max(1, len(known.slots)), 1)
-        decisions = check_integer("decisions", decisions, 1)
-        most = None if observations is None else check_integer("observations", observations, 1)
-        warm_up(self.state, decisions, count, most, sequential=self.settings["count_pending"])
+        warm_up(self.state, decisions, arms, observations, sequential=self.settings["count_pending"])
         return self.health().compiled
 
-    @property
-    def _identity(self) -> Identity:
-        return Identity(self.ids, self.settings, self.policy)
-
-    def _decide(self, request: Request) -> list[Decision]:
+    def _decide(self, request: Request, note: Any = None) -> list[Decision]:
         """Choose, then write the choices to the journal and the ledger; only then are they decisions."""
         sequential = self.settings["count_pending"]
         with self._lock if sequential else nullcontext():  # sequential: no other may be made in between
@@ -398,12 +392,15 @@ class OnlineBandit:
                 with self._lock:
                     self.state.ledger.release(basis.first, request.decisions)
                 raise
-            event = decision_event(self.state, basis, request.ids, choices)
+            event = decision_event(self.state, basis, request.ids, choices, note)
             with self._lock:
                 self._commit(event)
                 batch = self.state.ledger.pending[basis.first]
         self._catch_up(lessons=False)
         return batch.decisions(self.ids)
+
+    def _numbers(self, decision_ids: Sequence[str]) -> np.ndarray:
+        return np.asarray(self.state.ledger.numbers(decision_ids, self.ids), np.int64)
 
     def _commit(self, event: Event) -> None:
         commit(self._keeper, self.state, event)

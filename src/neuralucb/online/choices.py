@@ -6,12 +6,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from neuralucb.online.annex import with_note
 from neuralucb.online.arms import ArmId
 from neuralucb.online.compiled import Choices, history_capacities, power_of_two
 from neuralucb.online.inputs import Request
 from neuralucb.online.ledger import column
 from neuralucb.online.state import Basis, Event, State
 from neuralucb.runtime.errors import InputError
+from neuralucb.settings import check_integer
 
 __all__ = ["choose", "decision_event", "warm_up"]
 
@@ -42,24 +44,30 @@ def choose(state: State, basis: Basis, request: Request, *, sequential: bool) ->
     return made
 
 
-def decision_event(state: State, basis: Basis, ids: tuple[ArmId, ...] | None, choices: Choices) -> Event:
-    """The event that records choices, in the caller's scale of rewards."""
+def decision_event(
+    state: State, basis: Basis, ids: tuple[ArmId, ...] | None, choices: Choices, note: Any = None
+) -> Event:
+    """The event that records choices, in the caller's scale of rewards, with a note for the annex."""
     if state.normalize:
         basis.moments.denormalize(choices.rows)
     fields = {"first": basis.first, "version": basis.version, "time": time.time(), "arms": ids}
     arrays = {"rows": choices.rows, **state.context_arrays(choices.contexts)}
     for array in arrays.values():
         array.flags.writeable = False  # decisions show views of the ledger's arrays
-    return Event("decide", fields, arrays)
+    return Event("decide", with_note(fields, note), arrays)
 
 
-def warm_up(state: State, decisions: int, arms: int, observations: int | None, *, sequential: bool) -> None:
+def warm_up(state: State, decisions: int, arms: int | None, observations: int | None, *, sequential: bool) -> None:
     """Compile what so many decisions at once over so many arms need, and every lesson up to so many observations.
 
-    A window bounds these; None stands for the window, or for as many as there are. Each doubling is one program.
+    For arms, None stands for those that were added. A window bounds the observations; None stands for the window, or
+    for as many as there are. Each doubling is one program.
     """
+    count = check_integer("arms", arms or state.arms.capacity or max(1, len(state.arms.slots)), 1)
+    decisions = check_integer("decisions", decisions, 1)
+    observations = None if observations is None else check_integer("observations", observations, 1)
     programs, past = state.programs, state.observations
-    programs.warm_up(state.belief, state.shape.zeros(decisions, arms), sequential=sequential)
+    programs.warm_up(state.belief, state.shape.zeros(decisions, count), sequential=sequential)
     contexts, rewards = past.in_window()
     bounds = [each for each in (observations, past.window) if each is not None]
     for capacity in history_capacities(len(rewards), min(bounds, default=0)):

@@ -22,6 +22,7 @@ from neuralucb.runtime.files import write_whole
 __all__ = [
     "RETAINED",
     "Snapshot",
+    "describe",
     "numbers",
     "oldest_segment",
     "read",
@@ -95,6 +96,15 @@ def read(folder: Path, number: int | None = None) -> tuple[int, Snapshot]:
         return number, Snapshot(fields, arrays, manifest["note"])
     except (KeyError, ValueError, TypeError, RecursionError, SafetensorError) as problem:
         raise _DamagedError(f"{folder} has a snapshot {number} that cannot be read: {problem}.") from problem
+
+
+def describe(folder: Path, number: int) -> tuple[dict[str, Any], float, int]:
+    """The plain values of a snapshot's state, when it was written (seconds since 1970) and its size in bytes."""
+    path = folder / _part(number, "manifest.json")
+    manifest = _read_manifest(path)
+    name = _part(number, "state.json")
+    fields = json.loads(_read_part(folder / name, manifest["parts"][name]))["state"]
+    return fields, path.stat().st_mtime, sum(part["bytes"] for part in manifest["parts"].values())
 
 
 def read_newest_intact(folder: Path) -> tuple[Snapshot, str | None]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from neuralucb.online.annex import Annex, NoAnnex
 from neuralucb.online.arms import Arms
 from neuralucb.online.codec import leaves_of, with_leaves
 from neuralucb.online.compiled import Programs
@@ -91,7 +92,14 @@ class State:
     """Belief, observations, pending decisions, arms and counters. Only `apply` changes it."""
 
     def __init__(
-        self, programs: Programs, shape: ContextShape, *, window: int | None, normalize: bool, capacity: int | None
+        self,
+        programs: Programs,
+        shape: ContextShape,
+        *,
+        window: int | None,
+        normalize: bool,
+        capacity: int | None,
+        annex: Annex | None = None,
     ) -> None:
         self.programs: Programs = programs
         self.shape: ContextShape = shape
@@ -106,6 +114,7 @@ class State:
         self.counts: dict[str, int] = dict.fromkeys(COUNTERS, 0)
         self.names: dict[str, list[str]] | None = None
         """of the features, if a log gave them"""
+        self.annex: Annex = NoAnnex() if annex is None else annex
         self.learned_at: int = 0
         """how many observations the last lesson started from"""
         self.lessons: LessonRecord = LessonRecord()
@@ -130,6 +139,7 @@ class State:
             "start": lambda fields, arrays: self._start(),
             "learn": self._learn,
             "abandon": lambda fields, arrays: self.abandon(),
+            "note": lambda fields, arrays: None,
             "add arm": self._add_arm,
             "remove arm": self._remove_arm,
             "rollback": self._rollback,
@@ -144,6 +154,8 @@ class State:
         if event.kind != "decide":
             self._anticipating = None
         self._kinds[event.kind](event.fields, event.arrays)
+        if "note" in event.fields:
+            self.annex.apply(*event)
 
     def basis(self, count: int) -> Basis:
         """The basis of `count` new decisions, whose numbers are reserved."""
@@ -199,7 +211,7 @@ class State:
     def freeze(self) -> Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]]:
         """A function that exports the state of this moment later, without the lock: what takes time, however full."""
         self.absorb_buffer()
-        ledger, belief = self.ledger.freeze(), self.belief
+        ledger, belief, annex = self.ledger.freeze(), self.belief, self.annex.freeze()
         slots, features, assigned = self.arms.export()
         contexts, rewards = self.observations.in_window()
         fields = {
@@ -221,11 +233,14 @@ class State:
         def export() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             pending, columns = ledger.export()
             named = {f"pending.{name}": array for name, array in columns.items()}
-            return {"pending": pending, **fields}, named | leaves_of(belief, "belief") | arrays
+            noted, more = annex()
+            named |= {f"annex.{name}": array for name, array in more.items()}
+            every = {"pending": pending, **({"annex": noted} if noted else {}), **fields}
+            return every, named | leaves_of(belief, "belief") | arrays
 
         return export
 
-    def restore(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def restore(self, fields: dict[str, Any], arrays: dict[str, np.ndarray], *, with_annex: bool = True) -> None:
         """Become what `export` described. Raises KeyError or ValueError, and changes nothing, if it does not fit."""
         belief = with_leaves(self.initial_belief, _group(arrays, "belief"), strict=True)
         observations = Observations(self.shape, self.observations.window)
@@ -237,6 +252,8 @@ class State:
         version, learned_at = int(fields["version"]), int(fields["learned_at"])
         past = {name: counts[name] for name in ("learned", "diverged")}
         lessons = LessonRecord.restored(fields.get("lessons"), **past, at=learned_at)
+        if with_annex:
+            self.annex.restore(fields.get("annex", {}), _group(arrays, "annex"))
         self._anticipating = None
         self.belief, self.observations, self.arms, self.ledger = belief, observations, arms, ledger
         self.moments, self.counts, self.version, self.learned_at = moments, counts, version, learned_at
@@ -319,7 +336,7 @@ class State:
         self.absorb_buffer()
         now = self.ledger, self.arms, self.version + 1, {name: self.counts[name] for name in DECISION_COUNTERS}
         self.training = None
-        self.restore(fields, arrays)
+        self.restore(fields, arrays, with_annex=False)
         self.ledger, self.arms, self.version, counts = now
         self.counts |= counts
 

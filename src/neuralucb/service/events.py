@@ -1,0 +1,264 @@
+"""The events that the embedded store remembers, with arms, settings and vocabulary: an annex of the bandit's journal.
+
+Everything changes by notes alone, the same live and after a restart. Who makes a note has checked it: nothing is
+refused here. Records are never changed but replaced, so that a moment can be kept by copying a dictionary.
+"""
+
+import heapq
+import json
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neuralucb.features import Vocabulary
+from neuralucb.online.annex import Exported
+from neuralucb.online.ledger import column
+from neuralucb.online.pending import let_others_run
+from neuralucb.service.store import Answer, Arm, Explained, Plan, Request, Settings, Status
+
+__all__ = ["COUNTERS", "OPEN", "EventBook", "Kept", "arms_of", "change_of", "entry_of", "plan_fields", "read_settings"]
+
+REMEMBERED = 50_000
+"""Resolved events that are remembered: so long a repeated request gets its answer again, and can be explained."""
+
+BLOCK = 64
+"""Events that are put into JSON without letting other threads run."""
+
+COUNTERS = ("observed", "defaulted", "expired", "late")
+OPEN = ("inactive", "waiting")
+
+
+class Kept(NamedTuple):
+    """One event."""
+
+    id: str
+    number: int
+    """of the bandit's decision"""
+    digest: str
+    arms: tuple[str, ...]
+    excluded: tuple[int, ...]
+    """positions that were not allowed"""
+    imposed: int | None
+    user: str | None
+    row: np.ndarray
+    """[4P + 4] what the policy believed, read by `ledger.column`; P ≥ K, the rest is padding"""
+    version: int
+    time: float
+    status: Status
+    due: float | None
+    """when its time is up"""
+    value: float | None = None
+    """its reward, so far"""
+    reward_ids: tuple[str, ...] = ()
+
+    def answer(self, *, repeated: bool = False) -> Answer:
+        """As the caller sees it."""
+        count = len(self.arms)
+        score, propensities = (self.numbers(name).astype(np.float64) for name in ("score", "propensities"))
+        allowed = np.ones(count, bool)
+        allowed[list(self.excluded)] = False
+        preferred = int(np.where(allowed, score, -np.inf).argmax())
+        chosen = int(column(self.row[None], "chosen")[0])
+        return Answer(
+            self.id, self.arms, chosen, propensities / propensities.sum(), score, preferred, self.version, self.time,
+            repeated,
+        )  # fmt: skip
+
+    def explained(self, features: bytes | None) -> Explained:
+        """Everything about it."""
+        mean, width = (self.numbers(name).astype(np.float64) for name in ("mean", "width"))
+        exploration = float(column(self.row[None], "exploration")[0])
+        return Explained(self.answer(), mean, width, exploration, self.status, self.value, features, self.user)
+
+    def numbers(self, name: str) -> np.ndarray:
+        """[K] one column of what was believed of every arm."""
+        return column(self.row[None], name)[0, : len(self.arms)]
+
+
+class EventBook:
+    """Events by id, and what else a service keeps. An `Annex` of an OnlineBandit.
+
+    Notes are dictionaries; each key is one kind of change: `plan`, `settings`, `slots`, `arm`, `removed`, `events`
+    (with a decision), `changed` (status, reward and deadline of events) and `count`.
+    """
+
+    def __init__(self, remembered: int = REMEMBERED) -> None:
+        self.plan: Plan | None = None
+        """None until a service has begun to use the folder"""
+        self.settings: Settings = Settings()
+        self.arms: dict[str, Any] = {}
+        self.events: dict[str, Kept] = {}
+        self.open: int = 0
+        """events that wait for a reward or an activation"""
+        self.counts: dict[str, int] = dict.fromkeys(COUNTERS, 0)
+        self.vocabulary: Vocabulary = Vocabulary(Plan().slots)
+        self._remembered = remembered
+        self._resolved: deque[str] = deque()
+        """ids in the order in which they were resolved"""
+        self._due: list[tuple[float, str]] = []
+        """a heap of deadlines; those of events that were resolved or activated meanwhile are passed over"""
+        self._arm_sets: dict[tuple[str, ...], tuple[str, ...]] = {}
+        """one tuple for events with the same arms, to save memory"""
+
+    def due(self, now: float, most: int) -> list[Kept]:
+        """Up to so many events whose time is up, which are no longer on the heap; the caller resolves them."""
+        found: list[Kept] = []
+        while self._due and self._due[0][0] <= now and len(found) < most:
+            deadline, event_id = heapq.heappop(self._due)
+            event = self.events.get(event_id)
+            if event is not None and event.status in OPEN and event.due == deadline:
+                found.append(event)
+        return found
+
+    def put_back(self, events: Iterable[Kept]) -> None:
+        """Return events to the heap that could not be resolved."""
+        for event in events:
+            if event.due is not None:
+                heapq.heappush(self._due, (event.due, event.id))
+
+    def apply(self, kind: str, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Change by the note of an event."""
+        note = fields["note"]
+        if "plan" in note:
+            options = note["plan"]
+            self.plan = Plan(**{**options, "interactions": tuple(map(tuple, options["interactions"]))})
+            self.vocabulary = Vocabulary(self.plan.slots)
+        if "settings" in note:
+            self.settings = read_settings(note["settings"])
+        self.vocabulary.assign(note.get("slots", ()))
+        if "arm" in note:
+            self.arms = {**self.arms, note["arm"][0]: note["arm"][1]}
+        if "removed" in note:
+            self.arms = {arm: features for arm, features in self.arms.items() if arm != note["removed"]}
+        for row, entry in enumerate(note.get("events", ())):
+            self._add(entry, fields["first"] + row, fields["version"], fields["time"], arrays["rows"][row])
+        for change in note.get("changed", ()):
+            self._change(*change)
+        for name in note.get("count", ()):
+            self.counts[name] += 1
+
+    def freeze(self) -> Callable[[], Exported]:
+        """Events of this moment, exported later: in blocks of lines of JSON, so that other threads are not held up."""
+        if self.plan is None:
+            return lambda: ({}, {})
+        events, resolved = self.events.copy(), list(self._resolved)
+        fields = {
+            "plan": plan_fields(self.plan),
+            "settings": self.settings._asdict(),
+            "arms": self.arms,
+            "vocabulary": self.vocabulary.names,
+            "counts": dict(self.counts),
+        }
+
+        def export() -> Exported:
+            every = list(events.values())
+            texts = []
+            for first in range(0, len(every), BLOCK):
+                texts.append(json.dumps([_plain(event) for event in every[first : first + BLOCK]])[1:-1])
+                let_others_run()
+            rows = [event.row for event in every]
+            return fields, {
+                "events": np.frombuffer(f"[{','.join(texts)}]".encode(), np.uint8),
+                "resolved": np.frombuffer(json.dumps(resolved).encode(), np.uint8),
+                "lengths": np.asarray([len(row) for row in rows], np.int64),
+                "rows": np.concatenate([np.zeros(0, np.float32), *rows]).astype(np.float32),
+            }
+
+        return export
+
+    def restore(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Become what was exported; nothing in a folder that no service has used."""
+        if not fields:
+            return
+        self.apply("", {"note": {"plan": fields["plan"], "settings": fields["settings"]}}, {})
+        self.arms = fields["arms"]
+        self.vocabulary.assign(fields["vocabulary"])
+        self.counts = dict.fromkeys(COUNTERS, 0) | fields["counts"]
+        self.events, self._due, start = {}, [], 0
+        entries = json.loads(arrays["events"].tobytes())
+        for entry, length in zip(entries, arrays["lengths"].tolist(), strict=True):
+            event = self._restored(entry, arrays["rows"][start : start + length])
+            self.events[event.id] = event
+            start += length
+            if event.status in OPEN:
+                self.put_back([event])
+        self._resolved = deque(json.loads(arrays["resolved"].tobytes()))
+        self.open = sum(event.status in OPEN for event in self.events.values())
+
+    def _add(self, entry: list[Any], number: int, version: int, time: float, row: np.ndarray) -> None:
+        event_id, digest, arms, excluded, imposed, user, status, due = entry
+        event = Kept(
+            event_id, number, digest, self._same(arms), tuple(excluded), imposed, user, row, version, time, status, due
+        )
+        self.events[event_id] = event
+        self.open += 1
+        self.put_back([event])
+
+    def _change(
+        self, event_id: str, status: Status, value: float | None, due: float | None, reward_id: str | None
+    ) -> None:
+        before = self.events[event_id]
+        ids = before.reward_ids if reward_id is None else (*before.reward_ids, reward_id)
+        event = before._replace(status=status, value=value, due=due, reward_ids=ids)
+        if status in OPEN:
+            self.events[event_id] = event
+            if due != before.due:
+                self.put_back([event])
+            return
+        self.events[event_id] = event._replace(row=before.row.copy())  # not the whole batch of decisions
+        self.open -= 1
+        self.counts[status] += 1
+        self._resolved.append(event_id)
+        while len(self._resolved) > self._remembered:
+            self.events.pop(self._resolved.popleft(), None)
+
+    def _restored(self, entry: list[Any], row: np.ndarray) -> Kept:
+        event_id, number, digest, arms, excluded, imposed, user, version, time, status, due, value, ids = entry
+        return Kept(
+            event_id, number, digest, self._same(arms), tuple(excluded), imposed, user, row.copy(), version, time,
+            status, due, value, tuple(ids),
+        )  # fmt: skip
+
+    def _same(self, arms: list[str]) -> tuple[str, ...]:
+        key = tuple(arms)
+        if len(self._arm_sets) > BLOCK:
+            self._arm_sets.clear()
+        return self._arm_sets.setdefault(key, key)
+
+
+def entry_of(request: Request, due: float | None) -> list[Any]:
+    """A new event, as `events` of a note has it."""
+    excluded = np.flatnonzero(~request.allowed).tolist()
+    status = "inactive" if request.deferred else "waiting"
+    return [request.event_id, request.digest.hex(), request.arms, excluded, request.imposed, request.user, status, due]
+
+
+def change_of(event: Kept, reward_id: str | None = None) -> list[Any]:
+    """An event's new status, as `changed` of a note has it."""
+    return [event.id, event.status, event.value, event.due, reward_id]
+
+
+def plan_fields(plan: Plan) -> dict[str, Any]:
+    """A plan in JSON."""
+    return {**plan._asdict(), "options": dict(plan.options), "interactions": [list(pair) for pair in plan.interactions]}
+
+
+def read_settings(fields: dict[str, Any]) -> Settings:
+    """Settings from JSON."""
+    bounds = fields.get("reward_range")
+    return Settings(**{**fields, "reward_range": None if bounds is None else (bounds[0], bounds[1])})
+
+
+def arms_of(arms: dict[str, Any]) -> list[Arm]:
+    """Registered arms as records."""
+    return [Arm(name, features) for name, features in arms.items()]
+
+
+def _plain(event: Kept) -> list[Any]:
+    """All of an event but its row, in JSON."""
+    return [
+        event.id, event.number, event.digest, event.arms, event.excluded, event.imposed, event.user, event.version,
+        event.time, event.status, event.due, event.value, event.reward_ids,
+    ]  # fmt: skip

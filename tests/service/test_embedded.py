@@ -1,0 +1,244 @@
+"""The embedded store: the life of an event, restarts, repeats, and a vocabulary that is never lost."""
+
+import numpy as np
+import pytest
+
+from neuralucb import InputError, OnlineBandit, StorageError
+from neuralucb.features import Encoder
+from neuralucb.service import embedded
+from neuralucb.service.embedded import EmbeddedStore
+from neuralucb.service.store import Answer, Arm, Plan, Refusal, Request, Reward, Settings
+
+PLAN = Plan("lin-ucb", slots=8, floor=0.2)
+
+
+class Clock:
+    """Time that tests set."""
+
+    def __init__(self):
+        self.now = 1e9
+
+    def time(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(embedded, "time", made)
+    return made
+
+
+@pytest.fixture
+def opened(tmp_path):
+    stores = []
+
+    def open_it(**changes):
+        for store in stores:
+            store.close()
+        stores.append(EmbeddedStore(tmp_path / "store", PLAN, arms=2))
+        if changes:
+            stores[-1].configure(Settings(**changes))
+        return stores[-1]
+
+    yield open_it
+    for store in stores:
+        store.close()
+
+
+def request(event_id, arms=("a", "b"), *, digest=b"0" * 16, allowed=None, **more):
+    contexts = np.eye(8, dtype=np.float32)[: len(arms)]
+    allowed = np.ones(len(arms), bool) if allowed is None else np.array(allowed)
+    return Request(event_id, contexts, tuple(arms), allowed, b"{}", digest, **more)
+
+
+def total(store):
+    return store._bandit.state.observations.total
+
+
+def rewards_learned(store):
+    return store._bandit.state.observations.in_window()[1].tolist()
+
+
+def test_a_decision_has_propensities_that_sum_to_one_and_is_the_same_when_repeated(opened):
+    store = opened()
+    (answer,) = store.decide([request("e1")])
+    assert isinstance(answer, Answer)
+    assert answer.propensities.sum() == pytest.approx(1)
+    assert answer.propensities[answer.position] > 0
+    again, other = store.decide([request("e1"), request("e1", digest=b"1" * 16)])
+    assert again.repeated
+    assert again[:4] == (*answer[:3], pytest.approx(answer.propensities))
+    assert isinstance(other, Refusal)
+    assert other.code == "conflict"
+    assert store.health().counters["decisions"] == 1
+
+
+def test_two_requests_with_one_event_id_in_a_batch_are_one_event(opened):
+    store = opened()
+    first, second, other = store.decide([request("e"), request("e"), request("e", digest=b"x" * 16)])
+    assert first.position == second.position
+    assert other.code == "conflict"
+    assert store.health().counters["decisions"] == 1
+
+
+def test_arms_that_are_not_allowed_have_no_chance_and_an_imposed_one_has_all(opened):
+    store = opened()
+    answers = store.decide([request(f"e{i}", allowed=[False, True]) for i in range(20)])
+    assert {answer.position for answer in answers} == {1}
+    assert answers[0].propensities.tolist() == [0, 1]
+    (imposed,) = store.decide([request("i", imposed=0)])
+    assert imposed.position == 0
+    assert imposed.propensities.tolist() == [1, 0]
+    assert imposed.preferred in (0, 1)
+
+
+def test_the_first_reward_is_learned_and_later_ones_are_not(opened):
+    store = opened()
+    store.decide([request("e")])
+    assert store.reward([Reward("e", 1.0), Reward("e", 5.0), Reward("nobody", 1.0)]) == [
+        "learned",
+        "repeated",
+        "unknown",
+    ]
+    assert store.reward([Reward("e", 7.0)]) == ["repeated"]
+    assert rewards_learned(store) == [1]
+    assert store.explain("e").status == "observed"
+    assert store.explain("e").reward == 1
+
+
+def test_sums_are_learned_when_time_is_up_and_a_reward_id_counts_once(opened, clock):
+    store = opened(aggregation="sum", wait_seconds=10.0)
+    store.decide([request("e")])
+    assert store.reward([Reward("e", 1.0, "r1"), Reward("e", 2.0), Reward("e", 1.0, "r1")]) == [
+        "kept",
+        "kept",
+        "repeated",
+    ]
+    store = opened()  # sums survive a restart
+    assert store.reward([Reward("e", 4.0), Reward("e", 1.0, "r1")]) == ["kept", "repeated"]
+    assert total(store) == store.settle() == 0
+    clock.now += 10
+    assert store.reward([Reward("e", 8.0)]) == ["late"]
+    assert store.settle() == 1
+    assert rewards_learned(store) == [7]
+    assert store.reward([Reward("e", 8.0)]) == ["late"]
+    assert store.health().counters["late"] == 2
+
+
+def test_events_without_a_reward_get_the_default_also_after_a_restart(opened, clock):
+    store = opened(default_reward=-0.5, wait_seconds=60.0)
+    store.decide([request("e1"), request("e2")])
+    store.reward([Reward("e2", 3.0)])
+    store = opened()
+    clock.now += 59
+    assert store.settle() == 0
+    clock.now += 2
+    store = opened()
+    assert store.settle() == 1
+    assert rewards_learned(store) == [3, -0.5]
+    assert store.explain("e1").status == "defaulted"
+    assert store.reward([Reward("e1", 9.0)]) == ["late"]
+    assert store.settle() == 0
+
+
+def test_a_deferred_event_counts_once_it_is_activated(opened, clock):
+    store = opened(wait_seconds=60.0)
+    store.decide([request(f"e{i}", deferred=True) for i in range(3)])
+    assert store.reward([Reward("e0", 2.0)]) == ["kept"]
+    assert total(store) == 0
+    clock.now += 50
+    store = opened()
+    assert store.activate(["e0", "e1", "e1", "nobody"]) == ["activated", "activated", "repeated", "unknown"]
+    assert rewards_learned(store) == [2]
+    clock.now += 20
+    assert store.activate(["e2"]) == ["late"]
+    assert store.settle() == 1  # e2, which nobody activated: nothing is learned
+    assert store.explain("e2").status == "expired"
+    clock.now += 60
+    assert store.settle() == 1
+    assert rewards_learned(store) == [2, 0]
+    assert store.health().gauges["pending"] == 0
+    assert len(store._bandit.state.ledger.pending) == 0
+
+
+def test_the_vocabulary_arms_and_settings_survive_a_restart(opened):
+    store = opened(mode="apprentice")
+    encoder = Encoder(8, store.vocabulary(), assign=store.assign_slots)
+    rows = encoder.encode({"a": 1.0}, [{"b": "x"}, {"b": "y"}])
+    assert store.put_arm(Arm("x", {"price": 1}))
+    assert store.put_arm(Arm("y", None))
+    assert not store.put_arm(Arm("x", {"price": 2}))
+    assert store.remove_arm("y")
+    assert not store.remove_arm("y")
+    for _ in range(2):
+        store = opened()
+        again = Encoder(8, store.vocabulary(), assign=store.assign_slots)
+        assert again.encode({"a": 1.0}, [{"b": "x"}, {"b": "y"}]).tolist() == rows.tolist()
+        assert store.arms() == [Arm("x", {"price": 2})]
+        assert store.settings().mode == "apprentice"
+        store.snapshot()
+
+
+def test_a_restart_from_a_snapshot_knows_every_event(opened, clock):
+    store = opened(wait_seconds=60.0)
+    answers = store.decide([request(f"e{i}", arms=("a", "b", "c")[: 1 + i % 3]) for i in range(30)])
+    store.reward([Reward(f"e{i}", float(i)) for i in range(10)])
+    store.snapshot()
+    store.decide([request("after")])
+    store = opened()
+    again = store.decide([request(f"e{i}", arms=("a", "b", "c")[: 1 + i % 3]) for i in range(30)])
+    for before, after in zip(answers, again, strict=True):
+        assert after.repeated
+        assert before[:3] == after[:3]
+        np.testing.assert_allclose(before.propensities, after.propensities)
+    assert store.explain("after").status == "waiting"
+    assert store.reward([Reward("e3", 1.0), Reward("e20", 1.0)]) == ["repeated", "learned"]
+    clock.now += 61
+    assert store.settle() == 20
+
+
+def test_events_long_resolved_are_forgotten(opened):
+    store = opened()
+    store._book._remembered = 5
+    for index in range(12):
+        store.decide([request(f"e{index}")])
+        store.reward([Reward(f"e{index}", 1.0)])
+    assert len(store._book.events) == 5
+    assert store.reward([Reward("e0", 1.0), Reward("e11", 1.0)]) == ["unknown", "repeated"]
+    store.snapshot()
+    assert opened().explain("e11").reward == 1
+
+
+def test_rollback_returns_to_a_snapshot_and_keeps_events(opened):
+    store = opened()
+    store.decide([request("e1"), request("e2")])
+    store.reward([Reward("e1", 1.0)])
+    record = store.snapshot()
+    store.reward([Reward("e2", 1.0)])
+    assert total(store) == 2
+    assert store.rollback(record.number).observations == 1
+    assert total(store) == 1
+    assert store.explain("e2").status == "observed"
+    assert [each.number for each in store.snapshots()][-1] == record.number
+    with pytest.raises(InputError, match="snapshot must be one of"):
+        store.rollback(99)
+    assert total(opened()) == 1
+
+
+def test_a_request_that_cannot_be_scored_is_refused_alone(opened):
+    store = opened()
+    huge = request("huge")._replace(contexts=np.full((2, 8), np.nan, np.float32))
+    fine, refused = store.decide([request("fine"), huge])
+    assert isinstance(fine, Answer)
+    assert refused.code == "invalid"
+    assert store.explain("huge") is None
+
+
+def test_a_plain_bandit_refuses_the_folder_of_a_service(opened, tmp_path):
+    store = opened()
+    store.decide([request("e")])
+    store.close()
+    with pytest.raises(StorageError, match="belongs to a decision service"):
+        OnlineBandit.load(tmp_path / "store")
+    assert opened().explain("e") is not None
