@@ -38,6 +38,9 @@ class Server:
     def restart(self, mode="fast"):
         """Stop (`fast`), or crash (`immediate`), and start again."""
         self.control("-m", mode, "-w", "stop")
+        self.start()
+
+    def start(self):
         self.control("-w", "-o", "-h ''", "-o", f"-k {self.folder}", "-l", str(self.folder / "log"), "start")
 
     def control(self, *arguments):

@@ -23,7 +23,9 @@ def test_an_event_is_decided_once_and_a_repeat_is_answered_the_same(store, addre
     assert again.repeated
     assert not first.repeated
     np.testing.assert_array_equal(again.propensities, first.propensities)
-    assert again._replace(repeated=False, propensities=None, score=None) == first._replace(propensities=None, score=None)
+    assert again._replace(repeated=False, propensities=None, score=None) == first._replace(
+        propensities=None, score=None
+    )
     assert rows(address, "SELECT count(*) FROM decisions") == [(1,)]
 
 

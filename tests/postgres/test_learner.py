@@ -10,37 +10,17 @@ from neuralucb.runtime.errors import InputError
 from neuralucb.service.postgres import lease as leases, models
 from neuralucb.service.postgres.lease import DeposedError
 from neuralucb.service.store import Reward, Settings
-from tests.postgres.helpers import PLAN, contexts_of, learning, opened, request, rows
-
-
-def observed(address):
-    """Contexts and rewards in the order of learning, and after how many of them lessons were made."""
-    statement = """
-        SELECT o.position, reward, context FROM outcomes o JOIN decisions USING (number)
-        WHERE o.position IS NOT NULL AND forgotten IS NULL ORDER BY o.position
-    """
-    found = [(np.frombuffer(context, np.float32), reward) for _, reward, context in rows(address, statement)]
-    lessons = rows(address, "SELECT observations FROM lessons WHERE kind = 'lesson' ORDER BY number")
-    return found, [count for (count,) in lessons]
-
-
-def replayed(address, plan=PLAN):
-    """The bandit that is told the same observations, and learns when the learner did."""
-    found, lessons = observed(address)
-    bandit = OnlineBandit(build(plan.algorithm, dim=plan.slots, **plan.options), seed=plan.seed, learning="manual")
-    for number, (context, reward) in enumerate(found, start=1):
-        bandit.observe(bandit.select(context[None]).id, reward)
-        if number in lessons:
-            bandit.learn()
-    return bandit
-
-
-def newest_belief(address):
-    (row,) = rows(address, f"SELECT {models.COLUMNS} FROM live_model")
-    model = models.Model(*row)
-    assert model.is_intact()
-    arrays = models.arrays_of(model)
-    return [arrays[f"belief.{index}"] for index in range(sum(name.startswith("belief.") for name in arrays))], model
+from tests.postgres.helpers import (
+    PLAN,
+    contexts_of,
+    follow_by_hand,
+    learning,
+    newest_belief,
+    opened,
+    replayed,
+    request,
+    rows,
+)
 
 
 def give(store, events, value=1.0):
@@ -54,13 +34,18 @@ def as_reward(event):
 
 @pytest.mark.parametrize(
     "plan",
-    [PLAN, PLAN._replace(window=25), PLAN._replace(algorithm="neural-ucb", options={"width": 4, "steps": 5}, floor=0.0)],
+    [
+        PLAN,
+        PLAN._replace(window=25),
+        PLAN._replace(algorithm="neural-ucb", options={"width": 4, "steps": 5}, floor=0.0),
+    ],
     ids=["linear", "window", "neural"],
 )
 def test_decisions_and_beliefs_are_those_of_an_online_bandit(address, plan):
     policy = build(plan.algorithm, dim=plan.slots, **plan.options)
     bandit = OnlineBandit(policy, seed=plan.seed, schedule=plan.schedule, floor=plan.floor, window=plan.window)
     with opened(address, plan=plan) as store, learning(address, plan=plan) as learner:
+        follower = follow_by_hand(store)
         for number in range(45):
             event = f"e{number}"
             (answer,) = store.decide([request(event)])
@@ -73,8 +58,8 @@ def test_decisions_and_beliefs_are_those_of_an_online_bandit(address, plan):
             learner._published_at = 0.0
             learner._publishing = 0.0
             learner._publish_if_due()
-            store._follower.fetch()
-            assert fingerprint(store._follower.served.belief) == fingerprint(bandit.state.belief)
+            follower.fetch()
+            assert fingerprint(follower.served.belief) == fingerprint(bandit.state.belief)
     assert bandit.health().learned == 4
 
 

@@ -43,6 +43,9 @@ PUBLISH = 0.25
 LOADING = 300.0
 """Seconds that reading all observations may take."""
 
+HOLD = 60.0
+"""Seconds without lessons after one that ended with an error."""
+
 SNAPSHOT = 600.0
 """Seconds between two snapshots, as far as lessons are made."""
 
@@ -105,8 +108,8 @@ class Learner:
         self._publishing = 0.0
         """seconds that it took"""
         self._is_published = True
-        self._failed_at = -1
-        """how many observations there were when a lesson failed with an error"""
+        self._hold_until = 0.0
+        """no lesson before this time: the last one ended with an error"""
         self._tidied_at = time.monotonic()
 
     def run(self) -> None:
@@ -135,16 +138,19 @@ class Learner:
     def step(self) -> bool:
         """Settle, absorb one batch, make the lesson that is due, publish; whether there was anything to absorb."""
         with self.lease.writing() as cursor:
-            cursor.execute("SELECT settings, relearn FROM bandit, learner")
-            stored, relearn = cursor.fetchone()
-            settings = read_settings(stored)
+            cursor.execute("SELECT settings FROM bandit")
+            settings = read_settings(cursor.fetchone()[0])
+            cursor.execute("SELECT max(number) FROM deletions WHERE relearned_at IS NULL")
+            (deletion,) = cursor.fetchone()
             self._settle(cursor, settings)
             cursor.execute(CLAIM, {"rows": ROWS, "after": self._position}, binary=True)
             batch = Observed.read(cursor.fetchall(), self._state.shape)
         if len(batch.rewards):
             self._absorb(batch)
-        if relearn is not None:
-            self._relearn(relearn)
+        if time.monotonic() < self._hold_until:
+            pass
+        elif deletion is not None:
+            self._relearn(deletion)
         elif settings.learning and self._lesson_is_due():
             self._learn()
         self._publish_if_due()
@@ -198,9 +204,9 @@ class Learner:
 
     def _lesson_is_due(self) -> bool:
         due = next_due(self._schedule, since=self._state.learned_at)
-        return due is not None and due <= self._state.observations.total != self._failed_at
+        return due is not None and due <= self._state.observations.total
 
-    def _learn(self, *, kind: str = "lesson", removed_after: int | None = None) -> None:
+    def _learn(self, deletion: int | None = None) -> None:
         """One lesson, as `OnlineBandit.learn` makes it, and the model after it."""
         state, began = self._state, time.monotonic()
         state.apply(Event("start", {}, {}))
@@ -208,18 +214,19 @@ class Learner:
         assert training is not None
         try:
             lesson, arrays = train(state, training, state.counts["learned"] + state.counts["diverged"])
-        except Exception as problem:  # memory, for example: it is tried again with the next observations
+        except Exception as problem:  # memory, for example: observations go on, and it is tried again later
             state.abandon()
-            self.problem, self._failed_at = log_failure(problem), state.observations.total
+            self.problem, self._hold_until = log_failure(problem), time.monotonic() + HOLD
             return
         ended = {"promoted": lesson.promoted, "loss": lesson.loss, "failure": lesson.failure}
         state.apply(Event("learn", ended, arrays))
         if not lesson.promoted:
             warn(state.lessons.lesson_failure())
         self.problem = state.lessons.failure(state.counts["refused"])
-        self._record(lesson, kind, time.monotonic() - began, removed_after)
+        self._record(lesson, time.monotonic() - began, deletion)
 
-    def _record(self, lesson: Lesson, kind: str, seconds: float, removed_after: int | None) -> None:
+    def _record(self, lesson: Lesson, seconds: float, deletion: int | None) -> None:
+        kind = "lesson" if deletion is None else "relearn"
         assert self.lease.epoch is not None
         model = models.freeze(self._state, epoch=self.lease.epoch, position=self._position)
         with self.lease.writing(patience=60.0) as cursor:
@@ -229,22 +236,22 @@ class Learner:
                 (kind, self.lease.epoch, self._position, lesson.observations, lesson.promoted,
                  lesson.loss if np.isfinite(lesson.loss) else None, lesson.failure, seconds),
             )  # fmt: skip
-            if removed_after is not None:
-                _forget_models(cursor, removed_after)
+            if deletion is not None:
+                _forget_models(cursor, deletion)
             cursor.execute("SELECT max(made_at) > now() - make_interval(secs => %s) FROM snapshots", (SNAPSHOT,))
             models.keep(cursor, model, kind="lesson" if cursor.fetchone()[0] else "snapshot")
             models.publish(cursor, model)
         self._is_published, self._published_at = True, time.monotonic()
 
-    def _relearn(self, removed_after: int) -> None:
-        """Learn again from the observations that are left, as `OnlineBandit.fit` does with all of them at once."""
+    def _relearn(self, deletion: int) -> None:
+        """Learn again from what deletions up to this one have left, as `OnlineBandit.fit` does, all at once."""
         version, position = self._state.version, self._position
         rows = self._reader.run(lambda cursor: _fetch(cursor, "<= %s", "", position), patience=LOADING)
         self._state.restore(*self._empty)
         for first in range(0, len(rows), ROWS):
             self._absorb(Observed.read(rows[first : first + ROWS], self._state.shape))
         self._state.version, self._position = max(version, self._state.version) + 1, position
-        self._learn(kind="relearn", removed_after=removed_after)
+        self._learn(deletion)
 
     def _publish_if_due(self) -> None:
         now = time.monotonic()
@@ -292,8 +299,11 @@ def _fetch(cursor: Any, where: str, order: str, position: int) -> list[Any]:
     return list(cursor.fetchall())
 
 
-def _forget_models(cursor: Any, removed_after: int) -> None:
-    """Delete models that have learned from rows that were removed: a rollback would bring them back."""
-    cursor.execute("DELETE FROM models WHERE position > %s", (removed_after,))
-    cursor.execute("UPDATE learner SET relearn = NULL")
-    cursor.execute("UPDATE deletions SET relearned_at = now() WHERE relearned_at IS NULL")
+def _forget_models(cursor: Any, deletion: int) -> None:
+    """Delete models that have learned from rows that are gone: a rollback would bring them back."""
+    cursor.execute(
+        "UPDATE deletions SET relearned_at = now() WHERE relearned_at IS NULL AND number <= %s RETURNING unchanged",
+        (deletion,),
+    )
+    unchanged = min(position for (position,) in cursor.fetchall())
+    cursor.execute("DELETE FROM models WHERE position > %s", (unchanged,))

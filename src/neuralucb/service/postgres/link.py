@@ -49,11 +49,11 @@ SESSION = """
 class Link:
     """A connection that is made when it is needed and made again when it is lost. One thread at a time may use it."""
 
-    def __init__(self, address: Address, use: str, *, patience: float = PATIENCE) -> None:
+    def __init__(self, address: Address, use: str, *, patience: float | None = None) -> None:
         self.address: Address = address
         self._use = use
         """what the database's administrator sees as `application_name`"""
-        self._patience = patience
+        self._patience = PATIENCE if patience is None else patience
         self._lock = threading.RLock()
         self._connection: psycopg.Connection[Any] | None = None
         self._failure = ""

@@ -15,9 +15,7 @@ CREATE TABLE learner (
     epoch      bigint NOT NULL DEFAULT 0,
     holder     text,
     since      timestamptz,
-    seen_at    timestamptz,
-    relearn    bigint,                               -- rows after this position were removed: learn again without them
-    tidied_at  timestamptz NOT NULL DEFAULT now()
+    seen_at    timestamptz
 );
 INSERT INTO learner DEFAULT VALUES;
 
@@ -153,11 +151,13 @@ CREATE TABLE processes (
 
 -- Who was deleted when is kept without the key.
 CREATE TABLE deletions (
-    at         timestamptz NOT NULL DEFAULT now(),
-    reason     text NOT NULL,
-    decisions  bigint NOT NULL,
-    learned    bigint NOT NULL,
-    relearned_at timestamptz
+    number       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    deleted_at   timestamptz NOT NULL DEFAULT now(),
+    reason       text NOT NULL,
+    decisions    bigint NOT NULL,
+    learned      bigint NOT NULL,
+    unchanged    bigint NOT NULL,                    -- outcomes up to this position are as they were
+    relearned_at timestamptz                         -- when the model had learned again without them
 );
 
 CREATE FUNCTION give_reward(of_event text, amount double precision, reward_key text, aggregation text) RETURNS text

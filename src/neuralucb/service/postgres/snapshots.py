@@ -38,14 +38,16 @@ def pin(cursor: Any, number: int, *, pinned: bool) -> SnapshotRecord:
 
 def restore(cursor: Any, number: int) -> SnapshotRecord:
     """Make the model of a snapshot the newest one; later observations are forgotten, but stay in the log."""
-    cursor.execute("UPDATE learner SET epoch = epoch + 1 RETURNING epoch, relearn")
-    epoch, relearn = cursor.fetchone()
+    cursor.execute("UPDATE learner SET epoch = epoch + 1 RETURNING epoch")
+    (epoch,) = cursor.fetchone()
+    cursor.execute("SELECT min(unchanged) FROM deletions WHERE relearned_at IS NULL")
+    (unchanged,) = cursor.fetchone()
     record = _record(cursor, number)
     cursor.execute(f"SELECT {models.COLUMNS} FROM models WHERE number = %s", (number,), binary=True)
     model = models.Model(*cursor.fetchone())
     if not model.is_intact():
         raise StorageError(f"snapshot {number} does not match its SHA-256; choose another.")
-    if relearn is not None and model.position > relearn:
+    if unchanged is not None and model.position > unchanged:
         raise InputError(f"number must be of a snapshot without deleted data, got {number}; it is about to be deleted.")
     version = models.newest_version(cursor) + 1
     cursor.execute("SELECT coalesce(max(position), 0) FROM outcomes")
