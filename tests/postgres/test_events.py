@@ -73,6 +73,21 @@ def test_features_that_cannot_be_scored_are_refused_and_others_are_not(store, mo
     assert store.explain("huge") is None
 
 
+def test_text_that_postgresql_cannot_hold_is_refused_or_unknown(store):
+    odd = "a\0b"
+    asked = [request(odd), request("x", user="\ud800"), request("y"), request("z")._replace(arms=("a", "b", odd))]
+    answers = store.decide(asked)
+    assert [getattr(answer, "code", None) for answer in answers] == ["invalid", "invalid", None, "invalid"]
+    assert store.reward([Reward(odd, 1.0), Reward("y", 1.0, odd)]) == ["unknown", "learned"]
+    assert store.activate([odd]) == ["unknown"]
+    assert store.explain(odd) is None
+    assert store.assign_slots([odd, "fine"]) == {"fine": 0}
+    with pytest.raises(InputError, match="without NUL"):
+        store.put_arm(Arm(odd, {}))
+    assert store.put_arm(Arm("arm", {odd: odd}))
+    assert store.arms() == [Arm("arm", {odd: odd})]
+
+
 def test_the_first_reward_is_learned_and_later_ones_are_not(store, address):
     store.decide([request("a"), request("b")])
     given = [Reward("a", 1.0), Reward("a", 5.0), Reward("nobody", 1.0)]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralucb.service.postgres.choosing import Chosen
+from neuralucb.service.postgres.schema import is_storable
 from neuralucb.service.store import Activated, Answer, Explained, Request, Reward, Rewarded, Settings
 
 __all__ = ["Stored", "Work", "activations", "explained", "insertion", "rewarding"]
@@ -102,12 +103,18 @@ def insertion(
 
 def rewarding(rewards: Sequence[Reward], *, replica: str, settings: Settings) -> Work:
     """Join rewards with their events; the work returns what became of each."""
-    keys = [f"id:{each.reward_id}" if each.reward_id is not None else f"call:{uuid.uuid4().hex}" for each in rewards]
+    keys = [
+        f"id:{_storable(each.reward_id) or ascii(each.reward_id)}"
+        if each.reward_id is not None
+        else f"call:{uuid.uuid4().hex}"
+        for each in rewards
+    ]
     order = sorted(range(len(rewards)), key=lambda index: rewards[index].event_id)  # stable: one event's stay in order
 
     def work(cursor: Any) -> list[Rewarded]:
         calls = [
-            (rewards[index].event_id, float(rewards[index].value), keys[index], settings.aggregation) for index in order
+            (_storable(rewards[index].event_id), float(rewards[index].value), keys[index], settings.aggregation)
+            for index in order
         ]
         fates = _each(cursor, "SELECT give_reward(%s, %s, %s, %s)", calls)
         found: dict[str, int] = {}
@@ -124,7 +131,7 @@ def activations(event_ids: Sequence[str], *, settings: Settings) -> Work:
     order = sorted(range(len(event_ids)), key=lambda index: event_ids[index])
 
     def work(cursor: Any) -> list[Activated]:
-        calls = [(event_ids[index], settings.aggregation, settings.wait_seconds) for index in order]
+        calls = [(_storable(event_ids[index]), settings.aggregation, settings.wait_seconds) for index in order]
         return _in_order(order, _each(cursor, "SELECT activate_event(%s, %s, %s)", calls))
 
     return work
@@ -168,6 +175,11 @@ def _each(cursor: Any, statement: str, rows: Sequence[tuple[Any, ...]]) -> list[
         results.append(cursor.fetchone()[0])
         if not cursor.nextset():
             return results
+
+
+def _storable(text: str) -> str | None:
+    """The text; None, which no event has, if PostgreSQL cannot hold it."""
+    return text if is_storable(text) else None
 
 
 def _in_order(order: Sequence[int], results: Sequence[Any]) -> list[Any]:

@@ -81,9 +81,9 @@ class Link:
                 except StorageError:
                     if is_last or self._failures:
                         raise
-                except psycopg.errors.DeadlockDetected:
+                except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
                     if is_last:
-                        raise StorageError(f"{self.address.shown} has a deadlock; try again.") from None
+                        raise StorageError(f"{self.address.shown} is too busy: a deadlock; try again.") from None
             raise AssertionError("unreachable")
 
     @contextmanager
@@ -98,11 +98,11 @@ class Link:
                     connection.cursor() as cursor,
                 ):
                     yield cursor
-            except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
-                if isinstance(problem, psycopg.errors.DeadlockDetected):
+            except psycopg.Error as problem:
+                if isinstance(problem, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure):
                     raise
-                self._drop()
-                raise StorageError(f"{self.address.shown} was lost: {_words(problem)}; try again.") from problem
+                self._drop()  # also where a standby server refuses to write: the next connection may be to the primary
+                raise StorageError(f"{self.address.shown} failed: {_words(problem)}; try again.") from problem
 
     def notices(self, seconds: float) -> list[str]:
         """Wait for notifications of a channel that the session listens to, at most so long; their payloads."""
@@ -113,7 +113,7 @@ class Link:
                     return [each.payload for each in connection.notifies(timeout=seconds, stop_after=1)]
             except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
                 self._drop()
-                raise StorageError(f"{self.address.shown} was lost: {_words(problem)}; try again.") from problem
+                raise StorageError(f"{self.address.shown} failed: {_words(problem)}; try again.") from problem
 
     def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """One statement in a transaction of its own; its rows."""

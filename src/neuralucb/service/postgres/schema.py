@@ -6,10 +6,11 @@ from typing import Any
 
 from neuralucb import __version__
 from neuralucb.runtime.errors import InputError, StorageError
+from neuralucb.service.events import plan_fields
 from neuralucb.service.postgres.link import Link
 from neuralucb.service.store import Plan, Settings
 
-__all__ = ["FORMAT", "LOCKS", "install", "read_settings", "settings_json"]
+__all__ = ["FORMAT", "LOCKS", "install", "is_storable", "read_settings", "settings_json"]
 
 FORMAT = 1
 
@@ -36,7 +37,7 @@ def install(link: Link, plan: Plan, settings: Settings) -> Plan:
             cursor.execute(files(__package__).joinpath("schema.sql").read_text().encode())
             cursor.execute(
                 "INSERT INTO bandit (format, plan, settings, versions) VALUES (%s, %s, %s, %s)",
-                (FORMAT, json.dumps(_plain(plan)), settings_json(settings), json.dumps(_versions())),
+                (FORMAT, json.dumps(plan_fields(plan)), settings_json(settings), json.dumps(_versions())),
             )
             return plan
         cursor.execute("SELECT format, plan FROM bandit")
@@ -50,7 +51,7 @@ def install(link: Link, plan: Plan, settings: Settings) -> Plan:
                 f"slots must be {stored['slots']}, with which {link.address.shown} was made, got {plan.slots}; leave "
                 "it out, or choose another schema."
             )
-        return Plan(**stored)
+        return Plan(**{**stored, "interactions": tuple(map(tuple, stored["interactions"]))})
 
     return link.run(work)
 
@@ -68,8 +69,9 @@ def settings_json(settings: Settings) -> str:
     return json.dumps(settings._asdict())
 
 
-def _plain(plan: Plan) -> dict[str, Any]:
-    return {**plan._asdict(), "options": dict(plan.options)}
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL can hold a text: it has no NUL, and is Unicode."""
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _versions() -> dict[str, str]:

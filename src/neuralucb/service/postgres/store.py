@@ -10,7 +10,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from neuralucb.features import Vocabulary
+import numpy as np
+
+from neuralucb.features import Vocabulary, own_slots
+from neuralucb.online.compiled import power_of_two
 from neuralucb.online.process_lock import ProcessLock
 from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.service.postgres import events, snapshots, statistics
@@ -20,7 +23,7 @@ from neuralucb.service.postgres.follower import Follower
 from neuralucb.service.postgres.learner import Learner, new_state
 from neuralucb.service.postgres.link import Link
 from neuralucb.service.postgres.retention import Retention
-from neuralucb.service.postgres.schema import LOCKS, install, settings_json
+from neuralucb.service.postgres.schema import LOCKS, install, is_storable, settings_json
 from neuralucb.service.store import (
     Activated,
     Answer,
@@ -75,14 +78,18 @@ class PostgresStore:
         self._closed = False
 
     @property
-    def slots(self) -> int:
-        """Numbers in a context."""
-        return self.plan.slots
-
-    @property
     def learner(self) -> Learner | None:
         """The learner of this process, elected or not; None in one that only serves."""
         return self._learner
+
+    def warm_up(self, arms: int = 16, decisions: int = 8) -> None:
+        """Compile what the first decisions over so many arms need, and up to so many of them at once."""
+        belief, size = self._follower.served.belief, power_of_two(arms)
+        count = 1
+        while count <= decisions:
+            contexts = np.zeros((count, size, self.plan.slots), np.float32)
+            self._programs.choose_many(0, belief, contexts, np.ones((count, size), bool), capacity=size)
+            count *= 2
 
     def vocabulary(self) -> list[str]:
         """Names of features that have a slot of their own, in the order of slots."""
@@ -90,13 +97,13 @@ class PostgresStore:
 
     def assign_slots(self, names: Sequence[str]) -> Mapping[str, int]:
         """Slots for names, the same in all replicas."""
-        wanted = list(dict.fromkeys(names))
+        wanted = [name for name in dict.fromkeys(names) if is_storable(name)]
 
         def work(cursor: Any) -> dict[str, int]:
             cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", (LOCKS["vocabulary"],))
             cursor.execute("SELECT name FROM vocabulary ORDER BY slot")
             known = [name for (name,) in cursor.fetchall()]
-            vocabulary = Vocabulary(self.slots, known)
+            vocabulary = Vocabulary(self.plan.slots, known)
             assigned = vocabulary.assign(wanted)
             cursor.executemany(
                 "INSERT INTO vocabulary (slot, name) VALUES (%s, %s)",
@@ -111,10 +118,13 @@ class PostgresStore:
         self._fork.check()
         served, settings = self._follower.served, self._follower.settings
         first = {request.event_id: index for index, request in reversed(list(enumerate(requests)))}
-        asked = [requests[index] for index in sorted(first.values())]
+        answers: dict[str, Answer | Refusal] = {
+            request.event_id: refusal for request in requests if (refusal := _unstorable(request))
+        }
+        asked = [requests[index] for index in sorted(first.values()) if requests[index].event_id not in answers]
         made = choose(self._programs, served.belief, asked, self._take_numbers(len(asked)))
         pairs = [(request, each) for request, each in zip(asked, made, strict=True) if isinstance(each, Chosen)]
-        answers = self._write(pairs, served.version, settings)
+        answers |= self._write(pairs, served.version, settings)
         answers |= {
             request.event_id: each
             for request, each in zip(asked, made, strict=True)
@@ -152,6 +162,8 @@ class PostgresStore:
 
     def explain(self, event_id: str) -> Explained | None:
         """One event, as long as it is retained."""
+        if not is_storable(event_id):
+            return None
         return self._questions.run(lambda cursor: events.explained(cursor, event_id))
 
     def arms(self) -> list[Arm]:
@@ -160,6 +172,8 @@ class PostgresStore:
 
     def put_arm(self, arm: Arm) -> bool:
         """Add an arm or replace its features; returns whether it is new."""
+        if not is_storable(arm.id):
+            raise InputError(f"id of an arm must be text without NUL, got {arm.id!r:.80}.")
         statement = """
             INSERT INTO arms (id, features) VALUES (%s, %s)
             ON CONFLICT (id) DO UPDATE SET features = excluded.features RETURNING xmax = 0
@@ -209,12 +223,12 @@ class PostgresStore:
         problems = [self._links["decisions"].failure, self._follower.problem, *found.problems]
         if self._learner is not None:
             problems.append(self._learner.problem)
-        served, slots = self._follower.served, self.slots
+        served = self._follower.served
         gauges = {
             **found.gauges,
             "model_version": float(served.version),
             "model_age_seconds": max(0.0, time.time() - served.time),
-            "slots_free": slots - found.gauges.get("vocabulary", 0.0),
+            "slots_free": own_slots(self.plan.slots) - found.gauges.get("vocabulary", 0.0),
         }
         failure = "; ".join(dict.fromkeys(filter(None, problems))) or None
         role = "learner" if elected else "replica"
@@ -297,6 +311,15 @@ def open_postgres(
         >>> store = open_postgres("postgresql://shop@db/bandits", Plan(slots=64))  # doctest: +SKIP
     """
     return PostgresStore(read_address(address, role), plan, retention or Retention())
+
+
+def _unstorable(request: Request) -> Refusal | None:
+    """Why PostgreSQL cannot hold a request, if it cannot."""
+    for name, values in (("event_id", [request.event_id]), ("user", [request.user or ""]), ("arm", request.arms)):
+        for value in values:
+            if not is_storable(value):
+                return Refusal("invalid", f"{name} must be text without NUL and lone surrogates, got {value!r:.80}.")
+    return None
 
 
 def _answer(
