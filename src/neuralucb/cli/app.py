@@ -18,6 +18,7 @@ from neuralucb.cli.data import data_app, table1
 from neuralucb.cli.exit_codes import BAD_INPUT, INTERRUPTED, SOFTWARE_FAULT, UNSOUND
 from neuralucb.cli.logs import evaluate, logs_app, train
 from neuralucb.cli.run import compare, demo, list_all, run
+from neuralucb.cli.serve import serve
 from neuralucb.cli.sweeps import reproduce, resume, sweep
 from neuralucb.cli.theory import coverage, theory
 from neuralucb.cli.tuning import tune
@@ -59,7 +60,7 @@ def import_first(modules: Modules = None, version: Version = False) -> None:
 
 
 app.command("list")(list_all)
-for _command in (run, compare, tune, demo, table1, reproduce, sweep, resume, theory, coverage, evaluate, train):
+for _command in (run, compare, tune, demo, table1, reproduce, sweep, resume, theory, coverage, evaluate, train, serve):
     app.command()(_command)
 app.add_typer(data_app, name="data")
 app.add_typer(logs_app, name="logs")

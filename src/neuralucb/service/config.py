@@ -1,0 +1,161 @@
+"""The configuration of a service: everything has a default, and a TOML file may set it."""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from neuralucb.online.journal import SYNCS, Sync
+from neuralucb.runtime.errors import InputError
+from neuralucb.service.store import Aggregation, Mode, Plan, Settings
+
+__all__ = ["Config", "Limits", "Tokens", "check_settings", "is_loopback", "read_config"]
+
+LARGEST_REWARD = 1e30
+"""In magnitude; sums of many must still fit float32."""
+
+
+class Limits(NamedTuple):
+    """What a request may cost."""
+
+    body_bytes: int = 1 << 20
+    arms: int = 1000
+    batch: int = 1000
+    """decisions or rewards in one request"""
+    queue: int = 256
+    """requests that may wait to be decided; more are answered 429"""
+    pending: int = 1_000_000
+    """events that may wait for a reward; beyond, requests are answered 429"""
+    connections: int = 1000
+    seconds: float = 10.0
+    """for a client to send a whole request"""
+
+
+class Tokens(NamedTuple):
+    """Who may do what; admin may do everything. None at all: everybody may, and only this machine can connect."""
+
+    decide: tuple[str, ...] = ()
+    reward: tuple[str, ...] = ()
+    admin: tuple[str, ...] = ()
+
+    @property
+    def required(self) -> bool:
+        """Whether requests need a token."""
+        return any(self)
+
+
+class Config(NamedTuple):
+    """All of it."""
+
+    plan: Plan = Plan()
+    settings: Settings | None = None
+    """None: as the store has them; a new store has the defaults"""
+    limits: Limits = Limits()
+    tokens: Tokens = Tokens()
+    sync: Sync = "interval"
+    arms: int = 16
+    """for how many decisions are compiled before the first"""
+
+
+def read_config(path: Path | None) -> Config:
+    """The configuration in a TOML file, or the default."""
+    if path is None:
+        return Config()
+    try:
+        given = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise InputError(f"--config {path} cannot be read: {problem}.") from None
+    sections = {"bandit", "events", "limits", "tokens", "store"}
+    if unknown := set(given) - sections:
+        raise InputError(f"{path} must have the sections {', '.join(sorted(sections))}, got {sorted(unknown)[0]!r}.")
+    store = _record(path, "store", given, {"sync": "interval", "arms": 16})
+    if store["sync"] not in SYNCS:
+        raise InputError(f"{path} [store]: sync must be one of {', '.join(SYNCS)}, got {store['sync']!r}.")
+    settings = None
+    if "events" in given:
+        _record(path, "events", given, dict.fromkeys(Settings._fields))
+        settings = check_settings(given["events"], f"{path} [events]")
+    tokens = _record(path, "tokens", given, {"decide": [], "reward": [], "admin": []})
+    return Config(
+        _plan(path, given),
+        settings,
+        Limits(**_record(path, "limits", given, Limits()._asdict())),
+        Tokens(**{role: _tokens(path, role, words) for role, words in tokens.items()}),
+        store["sync"],
+        _at_least_one(path, "store", "arms", store["arms"]),
+    )
+
+
+def check_settings(fields: Mapping[str, Any], where: str = "settings") -> Settings:
+    """Settings from plain values, all of them checked."""
+    known = Settings()._asdict()
+    if unknown := set(fields) - set(known):
+        raise InputError(f"{where} must be among {', '.join(known)}, got {sorted(unknown)[0]!r}.")
+    read = {**known, **fields}
+    for name, choices in (("mode", get_args(Mode)), ("aggregation", get_args(Aggregation))):
+        if read[name] not in choices:
+            raise InputError(f"{where}: {name} must be one of {', '.join(choices)}, got {read[name]!r:.80}.")
+    if not isinstance(read["learning"], bool):
+        raise InputError(f"{where}: learning must be true or false, got {read['learning']!r:.80}.")
+    if not is_real(read["default_reward"]) or abs(read["default_reward"]) > LARGEST_REWARD:
+        raise InputError(f"{where}: default_reward must be a number, got {read['default_reward']!r:.80}.")
+    wait = read["wait_seconds"]
+    if wait is not None and (not is_real(wait) or not 0 <= wait <= 1e9):
+        raise InputError(f"{where}: wait_seconds must be seconds, or absent for ever, got {wait!r:.80}.")
+    if wait is None and read["aggregation"] == "sum":
+        raise InputError(f"{where}: aggregation sum needs wait_seconds: until then rewards are added up.")
+    bounds = read["reward_range"]
+    if bounds is not None:
+        pair = bounds if isinstance(bounds, list | tuple) and len(bounds) == 2 else (1, 0)
+        if not all(map(is_real, pair)) or not -LARGEST_REWARD <= pair[0] < pair[1] <= LARGEST_REWARD:
+            raise InputError(f"{where}: reward_range must be two numbers, the lower first, got {bounds!r:.80}.")
+        bounds = (float(pair[0]), float(pair[1]))
+    return Settings(**{**read, "reward_range": bounds, "default_reward": float(read["default_reward"])})
+
+
+def is_real(value: Any) -> bool:
+    """Whether it is a finite number, and not a boolean."""
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can connect to an address."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _plan(path: Path, given: Mapping[str, Any]) -> Plan:
+    fields = _record(path, "bandit", given, Plan()._asdict() | {"window": None, "schedule": None})
+    pairs = fields["interactions"]
+    if not isinstance(pairs, list | tuple) or not all(isinstance(pair, list | tuple) for pair in pairs):
+        raise InputError(f'{path} [bandit]: interactions must be pairs such as ["context", "arm"], got {pairs!r:.80}.')
+    return Plan(**{**fields, "interactions": tuple((str(a), str(b)) for a, b in pairs)})
+
+
+def _record(path: Path, section: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a section over their defaults: of known names, and of the type that the default has."""
+    found = given.get(section, {})
+    if not isinstance(found, Mapping):
+        raise InputError(f"{path}: {section} must be a section, got {found!r:.80}.")
+    for name, value in found.items():
+        if name not in known:
+            raise InputError(f"{path} [{section}]: {name} must be one of {', '.join(known)}.")
+        if type(known[name]) in (int, float) and (not is_real(value) or value < 0):
+            raise InputError(f"{path} [{section}]: {name} must be a number of at least 0, got {value!r:.80}.")
+    return {**known, **found}
+
+
+def _tokens(path: Path, role: str, words: Any) -> tuple[str, ...]:
+    if not isinstance(words, list) or not all(isinstance(word, str) and len(word) >= 16 for word in words):
+        raise InputError(f"{path} [tokens]: {role} must be a list of words of at least 16 characters.")
+    return tuple(words)
+
+
+def _at_least_one(path: Path, section: str, name: str, value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise InputError(f"{path} [{section}]: {name} must be a whole number of at least 1, got {value!r:.80}.")
+    return value

@@ -1,0 +1,167 @@
+"""The service without HTTP: features are encoded, decisions batched, rewards recorded, and deadlines kept."""
+
+import asyncio
+import hashlib
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import orjson
+
+from neuralucb.features import Encoder
+from neuralucb.runtime.errors import InputError, StorageError
+from neuralucb.service.batching import Batcher
+from neuralucb.service.bodies import Ask
+from neuralucb.service.config import Config
+from neuralucb.service.errors import ServiceError
+from neuralucb.service.store import Activated, Answer, Refusal, Request, Reward, Rewarded, Store
+
+__all__ = ["Engine"]
+
+MOST = 64
+"""Requests that are decided in one call: more would make the first of them wait for the last."""
+
+SETTLE_SECONDS = 0.5
+"""Between two looks at deadlines."""
+
+Outcome = TypeVar("Outcome")
+
+
+class Made(NamedTuple):
+    """A decision, and the arms in the caller's order that were allowed."""
+
+    answer: Answer
+    allowed: np.ndarray
+
+
+class Engine:
+    """Everything between HTTP and the store. Its methods are called from one event loop."""
+
+    def __init__(self, store: Store, config: Config) -> None:
+        self.store, self.config = store, config
+        plan = store.plan
+        self.encoder: Encoder = Encoder(
+            plan.slots, store.vocabulary(), interactions=plan.interactions, assign=store.assign_slots
+        )
+        """used by the deciding thread alone"""
+        queue = config.limits.queue
+        self.deciding: Batcher[Ask, Made] = Batcher("deciding", self._decide, most=MOST, queue=queue)
+        self.rewarding: Batcher[Reward, Rewarded] = Batcher("rewarding", store.reward, most=4 * MOST, queue=4 * queue)
+        self._others = ThreadPoolExecutor(1, "operating")
+        self._settler: asyncio.Task[None] | None = None
+        self._closing = threading.Event()
+        self.pending: float = store.health().gauges.get("pending", 0)
+        """events that wait for a reward, about a second ago"""
+        self.settled: int = 0
+        self.problem: str | None = None
+        """why deadlines could not be kept the last time, if so"""
+
+    async def decide(self, asks: Sequence[Ask]) -> list[Made | BaseException]:
+        """Decide requests, together with others that wait; of each its decision, or what is wrong with it."""
+        if self.pending >= self.config.limits.pending:
+            raise ServiceError(
+                "overloaded",
+                f"{self.pending:.0f} events wait for a reward; send rewards, or set a shorter wait_seconds.",
+            )
+        return await asyncio.gather(*self.deciding.submit_many(asks), return_exceptions=True)
+
+    async def reward(self, rewards: Sequence[Reward]) -> list[Rewarded | BaseException]:
+        """Record rewards, together with others that wait."""
+        return await asyncio.gather(*self.rewarding.submit_many(rewards), return_exceptions=True)
+
+    async def activate(self, event_id: str) -> Activated:
+        """Let a deferred event count."""
+        (result,) = await self.call(lambda: self.store.activate([event_id]))
+        return result
+
+    async def call(self, work: Callable[[], Outcome]) -> Outcome:
+        """Let the store do something that is rare, in a thread."""
+        if self._closing.is_set():
+            raise ServiceError("unavailable", "the service is stopping.")
+        return await asyncio.get_running_loop().run_in_executor(self._others, work)
+
+    async def start(self) -> None:
+        """Begin to look after deadlines."""
+        self._settler = asyncio.get_running_loop().create_task(self._settle_regularly())
+
+    async def close(self) -> None:
+        """Finish what was accepted, and close the store."""
+        if self._settler is not None:
+            self._settler.cancel()
+        self._closing.set()
+        loop = asyncio.get_running_loop()
+        for finish in (self.deciding.close, self.rewarding.close, self._others.shutdown, self.store.close):
+            await loop.run_in_executor(None, finish)
+
+    def _decide(self, asks: Sequence[Ask]) -> list[Made | Exception]:
+        """Encode requests, and let the store decide all that can be; in the deciding thread."""
+        read: list[Request | Exception] = [self._read(ask) for ask in asks]
+        requests = [each for each in read if isinstance(each, Request)]
+        answers = iter(self.store.decide(requests) if requests else ())
+        made: list[Made | Exception] = []
+        for each in read:
+            if isinstance(each, Exception):
+                made.append(each)
+                continue
+            answer = next(answers)
+            if isinstance(answer, Refusal):
+                code = "conflict" if answer.code == "conflict" else "invalid_features"
+                made.append(ServiceError(code, answer.message, "event_id" if code == "conflict" else None))
+            else:
+                made.append(Made(answer, each.allowed))
+        return made
+
+    def _read(self, ask: Ask) -> Request | Exception:
+        try:
+            return self._encode(ask)
+        except (ServiceError, StorageError) as problem:
+            return problem
+        except InputError as problem:
+            return ServiceError("invalid_features", str(problem))
+
+    def _encode(self, ask: Ask) -> Request:
+        registered = {arm.id: arm.features for arm in self.store.arms()} if _needs_registered(ask) else {}
+        arms = ask.arms
+        ids = tuple(registered) if arms is None else tuple(arm.id for arm in arms)
+        if not ids:
+            raise ServiceError("invalid_request", "arms must be given: none are registered.", "arms")
+        features = [
+            registered.get(each) if arms is None or arms[index].features is None else arms[index].features
+            for index, each in enumerate(ids)
+        ]
+        excluded = set(ask.excluded)
+        allowed = np.array([each not in excluded for each in ids])
+        if not allowed.any():
+            raise ServiceError("invalid_request", "at least one arm must not be excluded.", "excluded")
+        contexts = self.encoder.encode(ask.context, features, ids)
+        imposed = int(allowed.argmax()) if self.store.settings().mode == "apprentice" else None
+        try:
+            canonical = orjson.dumps(ask.body, option=orjson.OPT_SORT_KEYS)
+            shown = orjson.dumps({"context": ask.context, "arms": dict(zip(ids, features, strict=True))})
+        except TypeError:
+            raise ServiceError("invalid_request", "the body is nested too deeply.") from None
+        return Request(
+            ask.event_id or secrets.token_hex(16), contexts, ids, allowed, shown,
+            hashlib.blake2b(canonical, digest_size=16).digest(), ask.deferred, imposed, ask.user,
+        )  # fmt: skip
+
+    async def _settle_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(SETTLE_SECONDS)
+            try:
+                self.settled += await self.call(self.store.settle)
+                self.pending = (await self.call(self.store.health)).gauges.get("pending", 0)
+                self.problem = None
+            except Exception as problem:
+                words = f"{type(problem).__name__}: {problem}"
+                if words != self.problem:
+                    logging.getLogger("neuralucb").warning("deadlines could not be kept: %s", words)
+                self.problem = words
+
+
+def _needs_registered(ask: Ask) -> bool:
+    return ask.arms is None or any(arm.features is None for arm in ask.arms)

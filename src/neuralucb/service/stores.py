@@ -1,0 +1,36 @@
+"""A store by its address: a folder, or a database."""
+
+from importlib import import_module
+from pathlib import Path
+
+from neuralucb.online.journal import Sync
+from neuralucb.runtime.errors import InputError
+from neuralucb.service.store import Plan, Store
+
+__all__ = ["open_store"]
+
+
+def open_store(address: str, plan: Plan, *, sync: Sync = "interval", arms: int = 16) -> Store:
+    """Open a store, or make it.
+
+    address  a folder, or postgresql://USER@HOST/DATABASE
+    plan     which bandit a new one gets
+    sync     of a folder's journal
+    arms     for how many arms decisions are compiled before the first
+    """
+    if address.startswith(("postgresql://", "postgres://")):
+        try:
+            module = import_module("neuralucb.service.postgres")
+        except ModuleNotFoundError as problem:
+            raise InputError(
+                f"--store {address.split('@')[-1]} needs {problem.name}: pip install 'neuralucb[postgres]'."
+            ) from None
+        opened: Store = module.open_postgres(address, plan)
+        return opened
+    if "://" in address:
+        raise InputError(f"--store must be a folder, or postgresql://…, got {address.split('@')[-1]!r}.")
+    from neuralucb.service.embedded import EmbeddedStore
+
+    store = EmbeddedStore(Path(address), plan, sync=sync, arms=arms)
+    store.warm_up()
+    return store

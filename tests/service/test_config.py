@@ -1,0 +1,84 @@
+"""The configuration: everything has a default, and what a file sets is checked."""
+
+import pytest
+
+from neuralucb import InputError
+from neuralucb.service.config import Config, Limits, Tokens, read_config
+from neuralucb.service.server import check_address
+from neuralucb.service.store import Plan, Settings
+from neuralucb.service.stores import open_store
+
+
+def read(tmp_path, text):
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    return read_config(path)
+
+
+def test_nothing_need_be_set(tmp_path):
+    assert read_config(None) == read(tmp_path, "") == Config()
+
+
+def test_a_file_sets_what_it_names(tmp_path):
+    config = read(
+        tmp_path,
+        """
+        [bandit]
+        algorithm = "lin-ucb"
+        slots = 32
+        interactions = [["context", "arm"]]
+        options = { exploration = 0.5 }
+        [events]
+        default_reward = -1
+        wait_seconds = 30
+        reward_range = [-1, 1]
+        [limits]
+        queue = 9
+        [tokens]
+        admin = ["0123456789abcdef"]
+        [store]
+        sync = "each"
+        arms = 64
+        """,
+    )
+    assert config.plan == Plan("lin-ucb", {"exploration": 0.5}, 32, (("context", "arm"),))
+    assert config.settings == Settings(default_reward=-1.0, wait_seconds=30, reward_range=(-1.0, 1.0))
+    assert config.limits == Limits(queue=9)
+    assert config.tokens == Tokens(admin=("0123456789abcdef",))
+    assert (config.sync, config.arms) == ("each", 64)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[", "cannot be read"),
+        ("[nothing]", "sections"),
+        ("[bandit]\nslot = 3", "slot must be one of"),
+        ("[limits]\nqueue = -1", "queue must be a number"),
+        ("[events]\nmode = 'fast'", "mode must be one of"),
+        ("[events]\nwait_seconds = 'x'", "wait_seconds must be seconds"),
+        ("[events]\nreward_range = [1, 0]", "reward_range must be two numbers"),
+        ("[tokens]\nadmin = ['short']", "at least 16"),
+        ("[store]\nsync = 'never'", "sync must be one of"),
+        ("[store]\narms = 0", "arms must be a whole number"),
+        ("store = 3", "must be a section"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name(tmp_path, text, words):
+    with pytest.raises(InputError, match=words):
+        read(tmp_path, text)
+
+
+def test_other_addresses_than_loopback_need_tokens():
+    for host in ("127.0.0.1", "::1", "localhost", "127.8.8.8"):
+        check_address(host, Config())
+    for host in ("0.0.0.0", "::", "10.0.0.1", "example.org", ""):
+        with pytest.raises(InputError, match="need tokens"):
+            check_address(host, Config())
+        check_address(host, Config(tokens=Tokens(admin=("0123456789abcdef",))))
+
+
+def test_an_address_of_another_kind_is_refused_without_its_password():
+    with pytest.raises(InputError, match="must be a folder") as told:
+        open_store("mysql://user:secret@host/name", Plan())
+    assert "secret" not in str(told.value)

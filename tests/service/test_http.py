@@ -1,0 +1,353 @@
+"""The service's answers: decisions, repeats, errors with stable codes, limits, and no NaN whatever is sent."""
+
+import asyncio
+import json
+import random
+
+import numpy as np
+import pytest
+
+from neuralucb.service import openapi
+from neuralucb.service.config import Limits, Tokens
+from neuralucb.service.embedded import EmbeddedStore
+from neuralucb.service.errors import CODES
+from neuralucb.service.server import application
+from neuralucb.service.store import Settings
+from tests.service.asgi import CONFIG, play
+
+ARMS = [{"id": "a", "features": {"price": 3}}, {"id": "b", "features": {"price": 5, "kind": "new"}}]
+ASK = {"context": {"hour": 9, "device": "phone"}, "arms": ARMS}
+
+
+def test_a_decision_a_reward_and_an_explanation(tmp_path):
+    async def scenario(client):
+        made = await client("POST", "/v1/decide", {"event_id": "e 1/ü", **ASK})
+        assert made.status == 200
+        assert made.json["arm"] in ("a", "b")
+        assert sum(arm["propensity"] for arm in made.json["arms"]) == pytest.approx(1)
+        again = await client("POST", "/v1/decide", {**ASK, "event_id": "e 1/ü"})
+        assert again.json == {**made.json, "repeated": True}
+        other = await client("POST", "/v1/decide", {"event_id": "e 1/ü", **ASK, "context": {"hour": 10}})
+        assert (other.status, other.json["error"]["code"]) == (409, "conflict")
+        rewarded = await client("POST", "/v1/reward", {"event_id": "e 1/ü", "reward": 2})
+        assert rewarded.json == {"event_id": "e 1/ü", "status": "learned"}
+        shown = await client("GET", "/v1/decisions/e%201%2F%C3%BC")
+        assert shown.json["reward"] == 2
+        assert shown.json["features"]["context"] == ASK["context"]
+        unknown = await client("POST", "/v1/reward", {"event_id": "nobody", "reward": 2})
+        assert (unknown.status, unknown.json["error"]["code"]) == (404, "unknown_event")
+        metrics = await client("GET", "/metrics")
+        assert b'neuralucb_requests_total{route="POST /v1/decide",status="200"} 2' in metrics.data
+
+    play(scenario, tmp_path)
+
+
+def test_registered_arms_are_used_where_a_request_names_none(tmp_path):
+    async def scenario(client):
+        empty = await client("POST", "/v1/decide", {"context": {}})
+        assert (empty.status, empty.json["error"]["target"]) == (400, "arms")
+        for arm in ("x", "y"):
+            assert (await client("PUT", f"/v1/arms/{arm}", {"features": {"price": 1}})).status == 201
+        assert (await client("PUT", "/v1/arms/x", {"features": None})).status == 200
+        assert (await client("PUT", "/v1/arms/x", {"features": 7})).json["error"]["code"] == "invalid_features"
+        made = await client("POST", "/v1/decide", {"context": {"h": 1}, "excluded": ["y"]})
+        assert made.json["arm"] == "x"
+        assert [arm["propensity"] for arm in made.json["arms"]] == [1, 0]
+        assert [arm["id"] for arm in (await client("GET", "/v1/arms")).json["arms"]] == ["x", "y"]
+        assert (await client("DELETE", "/v1/arms/y")).status == 204
+        assert (await client("DELETE", "/v1/arms/y")).status == 404
+
+    play(scenario, tmp_path)
+
+
+def test_requests_that_come_together_get_the_answers_they_would_get_alone(tmp_path):
+    asks = [{"event_id": f"e{i}", "context": {"hour": i % 5}, "arms": ARMS[: 1 + i % 2]} for i in range(40)]
+
+    async def together(client):
+        answers = await asyncio.gather(*(client("POST", "/v1/decide", ask) for ask in asks))
+        batches = client.app._engine.deciding.batches
+        assert batches < 40
+        return [answer.json for answer in answers]
+
+    async def alone(client):
+        return [(await client("POST", "/v1/decide", ask)).json for ask in asks]
+
+    async def in_one(client):
+        return (await client("POST", "/v1/decide/batch", {"requests": asks})).json["decisions"]
+
+    first, second, third = (play(each, tmp_path / each.__name__) for each in (together, alone, in_one))
+    for one, two, three in zip(first, second, third, strict=True):
+        assert one["event_id"] == two["event_id"] == three["event_id"]
+        for other in (two, three):
+            shares = [[arm["propensity"] for arm in each["arms"]] for each in (one, other)]
+            np.testing.assert_allclose(*shares, rtol=1e-6)
+
+
+def test_batches_answer_every_item_for_itself(tmp_path):
+    async def scenario(client):
+        asks = [{"event_id": "e1", **ASK}, {"arms": []}, {"arms": ["a"], "context": {"x": "y" * 999}}]
+        made = (await client("POST", "/v1/decide/batch", {"requests": asks})).json["decisions"]
+        assert made[0]["event_id"] == "e1"
+        assert [each["error"]["code"] for each in made[1:]] == ["invalid_request", "invalid_features"]
+        rewards = [{"event_id": "e1", "reward": 1}, {"event_id": "e1", "reward": 1}, {"event_id": "e9", "reward": True}]
+        told = (await client("POST", "/v1/reward/batch", {"rewards": rewards})).json["rewards"]
+        assert told[:2] == [{"status": "learned"}, {"status": "repeated"}]
+        assert told[2]["error"]["target"] == "reward"
+
+    play(scenario, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "raw", "code"),
+    [
+        ("/v1/decide", b"{", "invalid_json"),
+        ("/v1/decide", b'{"context": NaN}', "invalid_json"),
+        ("/v1/decide", b"\xff", "invalid_json"),
+        ("/v1/decide", b'{"arms": ["a"], "user": "\\ud800"}', "invalid_json"),
+        ("/v1/decide", b"[1]", "invalid_request"),
+        ("/v1/decide", b'{"arm": ["a"]}', "invalid_request"),
+        ("/v1/decide", b'{"arms": ["a", "a"]}', "invalid_request"),
+        ("/v1/decide", b'{"arms": ["a"], "excluded": ["a"]}', "invalid_request"),
+        ("/v1/decide", b'{"arms": ["a"], "event_id": ""}', "invalid_request"),
+        ("/v1/decide", b'{"arms": ["a"], "context": {"x": 1e39}}', "invalid_features"),
+        ("/v1/decide", b'{"arms": ["a"], "context": 7}', "invalid_features"),
+        ("/v1/decide", b'{"arms": ["a"], "context": {"_x": ' + b"[" * 600 + b"]" * 600 + b"}}", "invalid_request"),
+        ("/v1/decide", b'{"arms": ["a"], "context": {"x": ' + b"[" * 100 + b"]" * 100 + b"}}", "invalid_features"),
+        ("/v1/reward", b'{"event_id": "e", "reward": 1e31}', "invalid_request"),
+        ("/v1/reward", b'{"event_id": "e"}', "invalid_request"),
+        ("/v1/reward", b'{"event_id": "e", "reward": 1, "x": 2}', "invalid_request"),
+        ("/v1/rollback", b'{"snapshot": true}', "invalid_request"),
+        ("/v1/rollback", b'{"snapshot": 99}', "not_found"),
+        ("/v1/nothing", b"{}", "not_found"),
+        ("/metrics", b"{}", "method_not_allowed"),
+    ],
+)
+def test_what_cannot_be_used_has_a_code_and_words(tmp_path, path, raw, code):
+    async def scenario(client):
+        answer = await client("POST", path, raw=raw)
+        assert (answer.status, answer.json["error"]["code"]) == (CODES[code][0], code)
+        assert answer.json["error"]["message"]
+
+    play(scenario, tmp_path)
+
+
+def test_large_bodies_and_other_media_types_are_refused(tmp_path):
+    async def scenario(client):
+        large = await client("POST", "/v1/decide", raw=b" " * 2000)
+        assert large.json["error"]["code"] == "too_large"
+        plain = await client("POST", "/v1/decide", raw=b"{}", kind=b"text/plain")
+        assert plain.json["error"]["code"] == "unsupported_media_type"
+        many = await client("POST", "/v1/decide", {"arms": [f"a{i}" for i in range(6)]})
+        assert many.json["error"]["target"] == "arms"
+
+    play(scenario, tmp_path, CONFIG._replace(limits=Limits(body_bytes=1000, arms=5)))
+
+
+def test_tokens_have_roles(tmp_path):
+    tokens = Tokens(decide=("d" * 16,), reward=("r" * 16,), admin=("a" * 16,))
+
+    async def scenario(client):
+        async def status(method, path, body, *headers):
+            return (await client(method, path, body, headers=headers)).status
+
+        def bearer(letter):
+            return b"authorization", b"Bearer " + letter * 16
+
+        decide, reward = ("POST", "/v1/decide", ASK), ("POST", "/v1/reward", {"event_id": "e", "reward": 1})
+        assert await status(*decide) == 401
+        assert await status(*decide, bearer(b"x")) == 401
+        assert await status(*decide, bearer(b"d")) == 200
+        assert await status(*decide, (b"ocp-apim-subscription-key", b"d" * 16)) == 200
+        assert await status(*decide, bearer(b"r")) == 403
+        assert await status(*reward, bearer(b"d")) == 403
+        assert await status(*reward, bearer(b"r")) == 404
+        assert await status("GET", "/v1/snapshots", None, bearer(b"d")) == 403
+        for method, path, body in (decide, ("GET", "/v1/snapshots", None), ("GET", "/metrics", None)):
+            assert await status(method, path, body, bearer(b"a")) == 200
+        assert await status("GET", "/health/live", None) == 200
+
+    play(scenario, tmp_path, CONFIG._replace(tokens=tokens))
+
+
+def test_a_full_queue_is_answered_429_and_everything_accepted_is_decided(tmp_path):
+    config = CONFIG._replace(limits=Limits(queue=4))
+
+    async def scenario(client):
+        asks = [{"event_id": f"e{i}", **ASK} for i in range(60)]
+        answers = await asyncio.gather(*(client("POST", "/v1/decide", ask) for ask in asks))
+        kinds = {answer.status for answer in answers}
+        assert kinds == {200, 429}
+        refused = [answer for answer in answers if answer.status == 429]
+        assert refused[0].json["error"]["code"] == "overloaded"
+        assert b"retry-after" in refused[0].headers
+        for ask, answer in zip(asks, answers, strict=True):
+            known = await client("GET", f"/v1/decisions/{ask['event_id']}")
+            assert (known.status == 200) == (answer.status == 200)
+
+    play(scenario, tmp_path, config)
+
+
+def test_too_many_pending_events_are_answered_429(tmp_path):
+    async def scenario(client):
+        client.app._engine.pending = 5
+        answer = await client("POST", "/v1/decide", ASK)
+        assert (answer.status, answer.json["error"]["code"]) == (429, "overloaded")
+
+    play(scenario, tmp_path, CONFIG._replace(limits=Limits(pending=5)))
+
+
+def test_default_rewards_are_given_without_being_asked(tmp_path):
+    store = EmbeddedStore(tmp_path, CONFIG.plan, arms=4)
+    store.configure(Settings(wait_seconds=0.3, default_reward=-1.0))
+
+    async def scenario(client):
+        await client("POST", "/v1/decide", {"event_id": "e", **ASK})
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            shown = (await client("GET", "/v1/decisions/e")).json
+            if shown["status"] != "waiting":
+                break
+        assert (shown["status"], shown["reward"]) == ("defaulted", -1)
+        late = await client("POST", "/v1/reward", {"event_id": "e", "reward": 1})
+        assert late.json["status"] == "late"
+
+    play(scenario, tmp_path, store=store)
+
+
+def test_settings_are_changed_and_checked(tmp_path):
+    async def scenario(client):
+        changed = await client("PATCH", "/v1/settings", {"mode": "apprentice", "reward_range": [0, 1]})
+        assert changed.json["mode"] == "apprentice"
+        assert (await client("GET", "/v1/settings")).json == changed.json
+        for wrong in (
+            {"mode": "x"},
+            {"nothing": 1},
+            {"wait_seconds": -1},
+            {"aggregation": "sum", "wait_seconds": None},
+        ):
+            assert (await client("PATCH", "/v1/settings", wrong)).status == 400
+        made = await client("POST", "/v1/decide", {"event_id": "e", **ASK})
+        assert (made.json["arm"], made.json["propensity"]) == ("a", 1)
+        assert (await client("POST", "/v1/reward", {"event_id": "e", "reward": 2})).json["error"]["target"] == "reward"
+        assert b'neuralucb_apprentice_total{matched="' in (await client("GET", "/metrics")).data
+
+    play(scenario, tmp_path)
+
+
+def test_snapshots_are_made_listed_and_returned_to(tmp_path):
+    async def scenario(client):
+        await client("POST", "/v1/decide", {"event_id": "e", **ASK})
+        made = await client("POST", "/v1/snapshots")
+        assert made.status == 201
+        await client("POST", "/v1/reward", {"event_id": "e", "reward": 1})
+        assert (await client("GET", "/v1/snapshots")).json["snapshots"][-1] == made.json
+        back = await client("POST", "/v1/rollback", {"snapshot": made.json["number"]})
+        assert back.json == made.json
+
+    play(scenario, tmp_path)
+
+
+def test_a_store_that_cannot_be_written_is_503_and_not_ready(tmp_path):
+    store = EmbeddedStore(tmp_path / "store", CONFIG.plan, arms=4)
+
+    async def scenario(client):
+        assert (await client("GET", "/health/ready")).status == 200
+        for path in (tmp_path / "store").iterdir():
+            path.unlink()
+        answer = await client("POST", "/v1/decide", ASK)
+        assert (answer.status, answer.json["error"]["code"]) == (503, "unavailable")
+        store._examined = None
+        assert (await client("GET", "/health/ready")).status == 503
+        assert (await client("GET", "/health/live")).status == 200
+        assert (await client("GET", "/health")).json["status"] == "failing"
+
+    play(scenario, tmp_path, store=store)
+
+
+def test_the_description_has_every_route_and_no_other(tmp_path):
+    app = application(lambda: None, CONFIG)
+    described = {
+        (method.upper(), path)
+        for path, methods in openapi.document()["paths"].items()
+        for method in methods
+        if method != "parameters"
+    }
+    assert described == {(route.method, route.path) for route in app.routes}
+
+
+def mutated(generator, value):
+    """A value with one thing in it changed to something else."""
+    strange = [
+        None, True, -1, 0, 1e308, -1e-308, 2**63, 10**30, "", "x" * 300, "\u0000", "ü", [], {}, [[]], [1, "a", None],
+        {"": ""}, {"_multi": 1}, {"a": {"b": [1, {"c": "d"}]}}, [{}], "NaN", {"x": 3.4e38, "y": 3.4e38},
+    ]  # fmt: skip
+    kind = generator.random()
+    if isinstance(value, dict) and value and kind < 0.7:
+        key = generator.choice(list(value))
+        if kind < 0.1:
+            return {name: inner for name, inner in value.items() if name != key}
+        if kind < 0.2:
+            return {**value, generator.choice(["x", "event_id", "id", "features", ""]): generator.choice(strange)}
+        return {**value, key: mutated(generator, value[key])}
+    if isinstance(value, list) and value and kind < 0.7:
+        index = generator.randrange(len(value))
+        if kind < 0.1:
+            return value + value
+        return [mutated(generator, each) if place == index else each for place, each in enumerate(value)]
+    return generator.choice(strange)
+
+
+def check(answer):
+    """No answer is a fault, and every body is strict JSON."""
+    assert answer.status != 500, answer.data
+    if answer.data and answer.headers.get(b"content-type") == b"application/json":
+        assert isinstance(answer.json, dict)
+        assert answer.status < 400 or answer.json["error"]["message"]
+
+
+def fuzzed(tmp_path, requests, seed):
+    generator = random.Random(seed)
+    rank = {
+        "eventId": "p", "contextFeatures": [{"hour": 9}, {"user": {"age": 3}}], "deferActivation": True,
+        "actions": [{"id": "a", "features": [{"x": 1}]}, {"id": "b", "features": [{"y": "z"}]}],
+        "excludedActions": ["b"],
+    }  # fmt: skip
+    seeds = [
+        ("POST", "/v1/decide", {"event_id": "e", "excluded": ["b"], "user": "u", "deferred": True, **ASK}),
+        ("POST", "/v1/decide/batch", {"requests": [ASK, {"event_id": "e2", **ASK}]}),
+        ("POST", "/v1/reward", {"event_id": "e", "reward": 1.0, "reward_id": "r"}),
+        ("POST", "/v1/reward/batch", {"rewards": [{"event_id": "e", "reward": 1}]}),
+        ("POST", "/v1/activate", {"event_id": "e"}),
+        ("PUT", "/v1/arms/a", {"features": {"price": 1}}),
+        ("POST", "/v1/rollback", {"snapshot": 1}),
+        ("PATCH", "/v1/settings", {"mode": "online", "wait_seconds": 600, "default_reward": 0}),
+        ("POST", "/personalizer/v1.0/rank", rank),
+        ("POST", "/personalizer/v1.0/events/p/reward", {"value": 1}),
+    ]
+
+    async def scenario(client):
+        for _ in range(requests):
+            method, path, body = generator.choice(seeds)
+            for _ in range(generator.randrange(3)):
+                body = mutated(generator, body)
+            if generator.random() < 0.1:
+                data = bytearray(json.dumps(body).encode())
+                for _ in range(3):
+                    data[generator.randrange(len(data))] = generator.randrange(256)
+                check(await client(method, path, raw=bytes(data)))
+            else:
+                check(await client(method, path, raw=json.dumps(body).encode()))
+        check(await client("GET", "/health"))
+        made = await client("POST", "/v1/decide", ASK)
+        assert made.status == 200
+
+    play(scenario, tmp_path)
+
+
+def test_mutated_requests_get_no_fault_and_no_nan(tmp_path):
+    fuzzed(tmp_path, 1500, 0)
+
+
+@pytest.mark.slow
+def test_twenty_thousand_mutated_requests_get_no_fault_and_no_nan(tmp_path):
+    fuzzed(tmp_path, 20_000, 1)
