@@ -1,5 +1,6 @@
 """A PostgreSQL server for tests: started without root, stopped, killed and started again; and a way to cut it off."""
 
+import atexit
 import importlib.util
 import os
 import select
@@ -30,9 +31,8 @@ class Server:
         return self
 
     def __exit__(self, *_):
-        with suppress(Exception):
-            self.control("-m", "immediate", "-w", "stop")  # its data is deleted anyway
-        self._server.cleanup()
+        self.control("-m", "immediate", "-w", "stop")  # its data is deleted anyway
+        atexit.unregister(self._server._cleanup)  # which would look for the process that was started first
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def restart(self, mode="fast"):

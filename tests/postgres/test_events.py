@@ -7,7 +7,7 @@ import pytest
 
 from neuralucb import InputError
 from neuralucb.service.store import Arm, Refusal, Reward, Settings
-from tests.postgres.helpers import PLAN, learning, opened, request, rows
+from tests.postgres.helpers import PLAN, eventually, learning, opened, request, rows
 
 
 @pytest.fixture
@@ -184,13 +184,13 @@ def test_arms_and_settings_are_the_same_for_all_replicas(address):
         assert first.put_arm(Arm("boots", {"price": 3}))
         assert first.put_arm(Arm("hat", {"price": 2}))
         assert not second.put_arm(Arm("boots", {"price": 4}))
-        assert second.arms() == [Arm("boots", {"price": 4}), Arm("hat", {"price": 2})]
+        eventually(lambda: first.arms() == second.arms())
+        assert first.arms() == [Arm("boots", {"price": 4}), Arm("hat", {"price": 2})]
         assert first.remove_arm("hat")
         assert not first.remove_arm("hat")
         changed = Settings(mode="apprentice", reward_range=(0.0, 1.0))
         first.configure(changed)
-        threading.Event().wait(0.2)
-        assert second.settings() == changed
+        eventually(lambda: second.settings() == changed, 1.0)
         with pytest.raises(InputError, match="wait_seconds"):
             first.configure(Settings(aggregation="sum", wait_seconds=None))
 

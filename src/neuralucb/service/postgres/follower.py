@@ -10,9 +10,9 @@ from neuralucb.service.postgres import models
 from neuralucb.service.postgres.link import Link
 from neuralucb.service.postgres.models import Served
 from neuralucb.service.postgres.schema import read_settings
-from neuralucb.service.store import Settings
+from neuralucb.service.store import Arm, Settings
 
-__all__ = ["Follower"]
+__all__ = ["Follower", "read_arms"]
 
 POLL = 0.5
 """Seconds between two looks, where no notification comes, or one was lost."""
@@ -27,9 +27,12 @@ class Follower:
     def __init__(self, link: Link, initial: Belief, name: str) -> None:
         self.served: Served = Served(initial, 0, time.time())
         self.settings: Settings = Settings()
+        self.arms: list[Arm] = []
         self._link = link
         self._initial = initial
         self._name = name
+        self._arms = -1
+        """how often arms had changed when they were read"""
         self._listening = -1
         """on which of the link's connections"""
         self._seen_at = 0.0
@@ -47,8 +50,11 @@ class Follower:
         """Look once."""
 
         def work(cursor: Any) -> models.Model | None:
-            cursor.execute("SELECT settings FROM bandit")
-            self.settings = read_settings(cursor.fetchone()[0])
+            cursor.execute("SELECT settings, arms FROM bandit")
+            stored, changes = cursor.fetchone()
+            self.settings = read_settings(stored)
+            if changes != self._arms:
+                self.arms, self._arms = read_arms(cursor), changes
             if models.newest_version(cursor) <= self.served.version:
                 return None
             return models.newest(cursor, above=self.served.version)
@@ -86,3 +92,9 @@ class Follower:
         if now > self._seen_at + SEEN:
             self._link.execute("UPDATE processes SET seen_at = now() WHERE name = %s", self._name)
             self._seen_at = now
+
+
+def read_arms(cursor: Any) -> list[Arm]:
+    """Registered arms, in the order in which they were put."""
+    cursor.execute("SELECT id, features FROM arms ORDER BY place")
+    return [Arm(*row) for row in cursor.fetchall()]

@@ -5,6 +5,7 @@ CREATE TABLE bandit (
     format     integer NOT NULL,
     plan       jsonb NOT NULL,                       -- as it was made: algorithm, size, seed, schedule
     settings   jsonb NOT NULL,                       -- what an operator may change
+    arms       bigint NOT NULL DEFAULT 0,            -- how often arms have changed: replicas read them again then
     created_at timestamptz NOT NULL DEFAULT now(),
     versions   jsonb NOT NULL
 );

@@ -19,7 +19,7 @@ from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.service.postgres import events, snapshots, statistics
 from neuralucb.service.postgres.address import Address, read_address
 from neuralucb.service.postgres.choosing import Chosen, choose
-from neuralucb.service.postgres.follower import Follower
+from neuralucb.service.postgres.follower import Follower, read_arms
 from neuralucb.service.postgres.learner import Learner, new_state
 from neuralucb.service.postgres.link import Link
 from neuralucb.service.postgres.retention import Retention
@@ -111,7 +111,7 @@ class PostgresStore:
             )
             return assigned
 
-        return self._questions.run(work)
+        return self._links["decisions"].run(work)
 
     def decide(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Decide requests together, and write the decisions in one transaction."""
@@ -167,8 +167,8 @@ class PostgresStore:
         return self._questions.run(lambda cursor: events.explained(cursor, event_id))
 
     def arms(self) -> list[Arm]:
-        """Registered arms, in the order in which they were put."""
-        return [Arm(*row) for row in self._ask("SELECT id, features FROM arms ORDER BY place")]
+        """Registered arms, in the order in which they were put; those of another replica within a second."""
+        return self._follower.arms
 
     def put_arm(self, arm: Arm) -> bool:
         """Add an arm or replace its features; returns whether it is new."""
@@ -178,12 +178,11 @@ class PostgresStore:
             INSERT INTO arms (id, features) VALUES (%s, %s)
             ON CONFLICT (id) DO UPDATE SET features = excluded.features RETURNING xmax = 0
         """
-        ((is_new,),) = self._ask(statement, arm.id, json.dumps(arm.features))
-        return bool(is_new)
+        return self._change_arms(statement, arm.id, json.dumps(arm.features))
 
     def remove_arm(self, arm_id: str) -> bool:
         """Returns whether there was such an arm."""
-        return bool(self._ask("DELETE FROM arms WHERE id = %s RETURNING id", arm_id))
+        return is_storable(arm_id) and self._change_arms("DELETE FROM arms WHERE id = %s RETURNING true", arm_id)
 
     def settings(self) -> Settings:
         """The current ones."""
@@ -261,6 +260,19 @@ class PostgresStore:
 
     def _ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._questions.execute(statement, *values)
+
+    def _change_arms(self, statement: str, *values: Any) -> bool:
+        """Change arms in all replicas; the one result of the statement."""
+
+        def work(cursor: Any) -> tuple[bool, list[Arm]]:
+            cursor.execute("UPDATE bandit SET arms = arms + 1")
+            cursor.execute(statement, values)
+            row = cursor.fetchone()
+            cursor.execute("SELECT pg_notify('neuralucb_' || current_schema(), 'arms')")
+            return row is not None and row[0], read_arms(cursor)
+
+        result, self._follower.arms = self._questions.run(work)
+        return result
 
     def _start_learner(self, retention: Retention) -> None:
         writer, reader = (Link(self.address, use) for use in ("learner", "history"))
