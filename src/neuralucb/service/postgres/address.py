@@ -23,6 +23,8 @@ class Address(NamedTuple):
     schema: str = "neuralucb"
     """one per bandit; a database may have many"""
     role: Role = "all"
+    keep_days: float | None = None
+    """for how long decisions are kept that have been learned from; None: for ever"""
 
     @property
     def shown(self) -> str:
@@ -35,7 +37,7 @@ def read_address(address: str, role: str | None = None) -> Address:
     """Read an address such as `postgresql://user@host/database?schema=shop&role=serve`.
 
     Args:
-        address: As libpq takes it; of its parameters `schema` and `role` are ours.
+        address: As libpq takes it; of its parameters `schema`, `role` and `keep_days` are ours.
         role: What the process does; by default what the address says.
 
     Raises:
@@ -43,13 +45,13 @@ def read_address(address: str, role: str | None = None) -> Address:
 
     Example:
         >>> read_address("postgresql://shop@db/bandits?schema=shop&role=serve")
-        Address(conninfo='postgresql://shop@db/bandits', schema='shop', role='serve')
+        Address(conninfo='postgresql://shop@db/bandits', schema='shop', role='serve', keep_days=None)
     """
     parts = urlsplit(address)
     if parts.scheme not in ("postgresql", "postgres"):
         raise InputError(f"store must begin with postgresql://, got {address!r:.80}.")
     fields = parse_qsl(parts.query, keep_blank_values=True)
-    ours = {name: value for name, value in fields if name in ("schema", "role")}
+    ours = {name: value for name, value in fields if name in ("schema", "role", "keep_days")}
     others = urlencode([(name, value) for name, value in fields if name not in ours])
     schema, role = ours.get("schema", "neuralucb"), role or ours.get("role", "all")
     if not SCHEMA.fullmatch(schema):
@@ -58,4 +60,8 @@ def read_address(address: str, role: str | None = None) -> Address:
         )
     if role not in get_args(Role):
         raise InputError(f"role must be one of {', '.join(get_args(Role))}, got {role!r:.60}.")
-    return Address(urlunsplit(parts._replace(query=others)), schema, cast(Role, role))
+    days = ours.get("keep_days")
+    if days is not None and not re.fullmatch(r"\d{1,6}(\.\d+)?", days):
+        raise InputError(f"keep_days must be a number of days, got {days!r:.60}.")
+    conninfo = urlunsplit(parts._replace(query=others))
+    return Address(conninfo, schema, cast(Role, role), None if days is None else float(days))

@@ -312,7 +312,7 @@ def open_postgres(
         address: `postgresql://user@host/database?schema=shop`; what the password needs is libpq's.
         plan: Of a new bandit; one that exists continues as it was made.
         role: `all`, `serve` or `learn`; by default what the address says.
-        retention: What the learner keeps how long.
+        retention: What the learner keeps how long; by default what the address says.
 
     Raises:
         InputError: The address or the plan cannot be used.
@@ -322,7 +322,9 @@ def open_postgres(
         >>> from neuralucb.service.postgres import open_postgres
         >>> store = open_postgres("postgresql://shop@db/bandits", Plan(slots=64))  # doctest: +SKIP
     """
-    return PostgresStore(read_address(address, role), plan, retention or Retention())
+    read = read_address(address, role)
+    days = None if read.keep_days is None else 86400 * read.keep_days
+    return PostgresStore(read, plan, retention or Retention(decisions=days))
 
 
 def _unstorable(request: Request) -> Refusal | None:
