@@ -35,6 +35,12 @@ class Server:
         atexit.unregister(self._server._cleanup)  # which would look for the process that was started first
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def connected(self):
+        """A connection of a superuser."""
+        import psycopg
+
+        return psycopg.connect(self.address, autocommit=True)
+
     def restart(self, mode="fast"):
         """Stop (`fast`), or crash (`immediate`), and start again."""
         self.control("-m", mode, "-w", "stop")

@@ -198,3 +198,14 @@ def test_arms_and_settings_are_the_same_for_all_replicas(address):
 def test_a_schema_of_another_size_is_refused(store, address):
     with pytest.raises(InputError, match="slots must be 4"), opened(address, plan=PLAN._replace(slots=16)):
         pass
+
+
+def test_a_role_that_owns_a_schema_and_nothing_else_is_enough(server):
+    with server.connected() as connection:
+        connection.execute("CREATE ROLE plain LOGIN")
+        connection.execute("REVOKE CREATE ON DATABASE postgres FROM plain")
+        connection.execute("CREATE SCHEMA owned AUTHORIZATION plain")
+    with opened(server.address.replace("postgres@", "plain@") + "&schema=owned", role="all") as store:
+        store.decide([request("a")])
+        assert store.reward([Reward("a", 1.0)]) == ["learned"]
+        eventually(lambda: store.health().counters["observed"] == 1 and store.learner.lease.epoch is not None)
