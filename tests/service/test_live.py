@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.processes import started
+from tests.processes import run_python, started
 from tests.service.live import SMALL, command, environment, serving
 
 ARMS = [{"id": "a", "features": {"price": 3}}, {"id": "b", "features": {"price": 5, "kind": "new"}}]
@@ -157,3 +157,16 @@ def test_a_port_that_is_taken_is_told(tmp_path, live):
         _, err = process.communicate(timeout=120)
     assert process.returncode == 2
     assert "cannot be used" in err
+
+
+@pytest.mark.slow
+def test_generated_requests_get_answers_as_described(tmp_path):
+    pytest.importorskip("schemathesis")
+    checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+    with serving(tmp_path) as server:
+        done = run_python(
+            "-m", "schemathesis.cli", "run", f"{server.endpoint}/openapi.json", "--max-examples", "150", "--phases",
+            "coverage,fuzzing", "--checks", checks, "--seed", "1", cwd=tmp_path, timeout=500,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-5000:]
+        assert server.ask("POST", "/v1/decide", {"arms": ARMS})[0] == 200

@@ -1,5 +1,6 @@
 """The command `neuralucb serve`. Needs the extra `serve`."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,7 @@ def serve(
     config: Annotated[Path | None, typer.Option(help="A TOML file: docs/serving.md.")] = None,
 ) -> None:
     """Decide for other programs, over HTTP: docs/serving.md; also with Personalizer's interface."""
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")  # a lesson must not take every core
     from neuralucb.runtime.compile_cache import keep_compiled
 
     try:

@@ -16,8 +16,9 @@ __all__ = ["Vocabulary", "hashed_slot", "own_slots"]
 HASHED_SHARE = 4
 """One slot in so many is reserved for names that are hashed."""
 
-MOST_VALUES = 6
-"""One category has at most 1/6 of the slots that names have of their own: an identifier must not take them all."""
+MOST_VALUES, FEW_VALUES = 6, 8
+"""One category has at most 1/6 of the slots that names have of their own, or 8 if that is more, but never more than
+half of them: an identifier must not take them all."""
 
 FREE, HASHED = "free[{}]", "hashed[{}]"
 """How slots without a name are called where every slot must have one."""
@@ -89,7 +90,8 @@ class Vocabulary:
         """Whether a new name would get a slot."""
         own = own_slots(self.slots)
         category, is_value, _ = name.partition("=")
-        return len(self.places) < own and not (is_value and self._values[category] >= max(2, own // MOST_VALUES))
+        most = min(max(FEW_VALUES, own // MOST_VALUES), own // 2)
+        return len(self.places) < own and not (is_value and self._values[category] >= most)
 
     def slot_names(self) -> list[str]:
         """A name for every slot: features, then `free[i]`, then `hashed[i]`."""

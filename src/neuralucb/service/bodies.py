@@ -37,8 +37,6 @@ class Ask(NamedTuple):
     excluded: tuple[str, ...]
     deferred: bool
     user: str | None
-    body: Any
-    """what tells it from another with the same event id"""
 
 
 def read_decide(body: Any, limits: Limits) -> Ask:
@@ -60,7 +58,6 @@ def read_decide(body: Any, limits: Limits) -> Ask:
         _excluded(fields.get("excluded"), "excluded", limits),
         _boolean(fields.get("deferred"), "deferred"),
         None if user is None else _id(user, "user"),
-        {name: value for name, value in fields.items() if name != "event_id"},
     )
 
 
@@ -83,7 +80,6 @@ def read_rank(body: Any, limits: Limits) -> Ask:
     if context is not None and not isinstance(context, list):
         raise ServiceError("invalid_request", "contextFeatures must be a list of objects.", "contextFeatures")
     excluded = _excluded(fields.get("excludedActions"), "excludedActions", limits)
-    known = ("contextFeatures", "actions", "excludedActions", "deferActivation")
     return Ask(
         None if event_id in (None, "") else read_event_id(event_id, "eventId"),
         context,
@@ -91,7 +87,6 @@ def read_rank(body: Any, limits: Limits) -> Ask:
         excluded,
         _boolean(fields.get("deferActivation"), "deferActivation"),
         None,
-        {name: fields.get(name) for name in known},
     )
 
 

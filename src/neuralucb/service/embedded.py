@@ -25,6 +25,7 @@ from neuralucb.service.events import (
     entry_of,
     plan_fields,
 )
+from neuralucb.service.learner import Learner
 from neuralucb.service.store import (
     Activated,
     Answer,
@@ -78,7 +79,7 @@ class EmbeddedStore:
         self._examined: tuple[float, StoreHealth] | None = None
         self._adopted = (self._bandit.state.lessons.good_at, time.time())
         """at which observation the model learned last, and when that was seen"""
-        self._set_learning()
+        self._learner = Learner(self._bandit, lambda: self._book.settings.learning)
 
     @property
     def plan(self) -> Plan:
@@ -213,7 +214,6 @@ class EmbeddedStore:
     def configure(self, settings: Settings) -> None:
         """Use these from now on."""
         self._bandit.record({"settings": settings._asdict()})
-        self._set_learning()
 
     def snapshot(self) -> SnapshotRecord:
         """Write one."""
@@ -241,6 +241,7 @@ class EmbeddedStore:
 
     def close(self) -> None:
         """Wait for the lesson under way, and sync."""
+        self._learner.close()
         self._bandit.close()
 
     def _select(self, requests: Sequence[Request], indices: list[int], size: int) -> dict[int, Refusal]:
@@ -295,9 +296,6 @@ class EmbeddedStore:
         fields, at, size = snapshots.describe(self._folder, number)
         return SnapshotRecord(number, at, int(fields["total"]), int(fields["version"]), size)
 
-    def _set_learning(self) -> None:
-        self._bandit.settings["learning"] = "background" if self._book.settings.learning else "manual"
-
     def _examine(self, now: float) -> StoreHealth:
         health = self._bandit.health()
         good_at = self._bandit.state.lessons.good_at
@@ -326,7 +324,8 @@ class EmbeddedStore:
         }
         finite = {name: float(value) for name, value in gauges.items() if np.isfinite(value)}
         writable = "accepts no more writes" not in (health.failure or "")
-        return StoreHealth("embedded", health.failure, writable, health.learning, counters, finite)
+        failure = "; ".join(filter(None, (health.failure, self._learner.problem))) or None
+        return StoreHealth("embedded", failure, writable, self._learner.words(), counters, finite)
 
 
 def _open(folder: Path, plan: Plan, book: EventBook, sync: Sync) -> OnlineBandit:

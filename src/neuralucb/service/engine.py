@@ -7,7 +7,7 @@ import secrets
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import orjson
@@ -139,14 +139,10 @@ class Engine:
             raise ServiceError("invalid_request", "at least one arm must not be excluded.", "excluded")
         contexts = self.encoder.encode(ask.context, features, ids)
         imposed = int(allowed.argmax()) if self.store.settings().mode == "apprentice" else None
-        try:
-            canonical = orjson.dumps(ask.body, option=orjson.OPT_SORT_KEYS)
-            shown = orjson.dumps({"context": ask.context, "arms": dict(zip(ids, features, strict=True))})
-        except TypeError:
-            raise ServiceError("invalid_request", "the body is nested too deeply.") from None
+        shown, digest = _written(ask, {"context": ask.context, "arms": dict(zip(ids, features, strict=True))}, ids)
         return Request(
-            ask.event_id or secrets.token_hex(16), contexts, ids, allowed, shown,
-            hashlib.blake2b(canonical, digest_size=16).digest(), ask.deferred, imposed, ask.user,
+            ask.event_id or secrets.token_hex(16), contexts, ids, allowed, shown, digest, ask.deferred, imposed,
+            ask.user,
         )  # fmt: skip
 
     async def _settle_regularly(self) -> None:
@@ -161,6 +157,24 @@ class Engine:
                 if words != self.problem:
                     logging.getLogger("neuralucb").warning("deadlines could not be kept: %s", words)
                 self.problem = words
+
+
+def _written(ask: Ask, shown: dict[str, Any], ids: tuple[str, ...]) -> tuple[bytes, bytes]:
+    """The features in JSON, and a digest of all that makes two requests the same: as they were sent, in any order.
+
+    Registered features are not part of it: they may change before a request is repeated.
+    """
+    try:
+        text = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
+        sent = text
+        if _needs_registered(ask):
+            given = None if ask.arms is None else {arm.id: arm.features for arm in ask.arms}
+            sent = orjson.dumps([ask.context, given], option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        raise ServiceError("invalid_request", "the body is nested too deeply.") from None
+    digest = hashlib.blake2b(sent, digest_size=16)
+    digest.update(orjson.dumps([ask.arms and ids, sorted(ask.excluded), ask.deferred, ask.user]))
+    return text, digest.digest()
 
 
 def _needs_registered(ask: Ask) -> bool:
