@@ -215,6 +215,20 @@ def test_paused_learning_absorbs_but_makes_no_lesson(address):
         assert rows(address, "SELECT count(*) FROM lessons") == [(1,)]
 
 
+def test_a_learner_that_also_serves_rests_after_a_lesson_and_goes_on_absorbing(address):
+    with opened(address) as store, learning(address) as learner:
+        learner._rest = 1e6
+        give(store, [f"a{number}" for number in range(12)])
+        learner.step()
+        give(store, [f"b{number}" for number in range(12)])
+        learner.step()
+        assert learner._state.observations.total == 24
+        assert rows(address, "SELECT observations FROM lessons") == [(12,)]
+        learner._hold_until = 0.0
+        learner.step()
+        assert rows(address, "SELECT observations FROM lessons ORDER BY number") == [(12,), (24,)]
+
+
 def test_models_keep_no_observations(address):
     with opened(address) as store, learning(address) as learner:
         give(store, [f"a{number}" for number in range(12)])

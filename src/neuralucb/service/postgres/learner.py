@@ -89,9 +89,14 @@ class Observed(NamedTuple):
 
 
 class Learner:
-    """Learns while it is elected; otherwise it waits. `run` is a thread's, or a whole process's."""
+    """Learns while it is elected; otherwise it waits. `run` is a thread's, or a whole process's.
 
-    def __init__(self, link: Link, reader: Link, state: State, plan: Plan, *, name: str, retention: Retention) -> None:
+    rest  seconds without a lesson per second of one, for a process that also serves
+    """
+
+    def __init__(
+        self, link: Link, reader: Link, state: State, plan: Plan, *, name: str, retention: Retention, rest: float = 0.0
+    ) -> None:
         self.lease: Lease = Lease(link, name)
         self.problem: str | None = None
         """what went wrong last, if anything"""
@@ -101,6 +106,7 @@ class Learner:
         self._schedule = read_schedule(plan.schedule or default_schedule(shared=False))
         self._name = name
         self._retention = retention
+        self._rest = rest
         self._stop = threading.Event()
         self._position = 0
         """of the last outcome that was absorbed"""
@@ -109,16 +115,17 @@ class Learner:
         """seconds that it took"""
         self._is_published = True
         self._hold_until = 0.0
-        """no lesson before this time: the last one ended with an error"""
+        """no lesson before this time: the last one ended with an error, or decisions need the processor"""
         self._tidied_at = time.monotonic()
 
     def run(self) -> None:
         """Learn whenever elected, until `stop`."""
         while not self._stop.is_set():
             try:
-                if self.lease.elect():
+                elected = self.lease.elect()
+                self.problem = None
+                if elected:
                     self.load()
-                    self.problem = None
                     while not self._stop.is_set():
                         if not self.step():
                             self._stop.wait(IDLE)
@@ -223,7 +230,9 @@ class Learner:
         if not lesson.promoted:
             warn(state.lessons.lesson_failure())
         self.problem = state.lessons.failure(state.counts["refused"])
-        self._record(lesson, time.monotonic() - began, deletion)
+        seconds = time.monotonic() - began
+        self._record(lesson, seconds, deletion)
+        self._hold_until = time.monotonic() + self._rest * seconds
 
     def _record(self, lesson: Lesson, seconds: float, deletion: int | None) -> None:
         kind = "lesson" if deletion is None else "relearn"

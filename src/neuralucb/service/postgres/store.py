@@ -41,6 +41,9 @@ from neuralucb.service.store import (
 
 __all__ = ["PostgresStore", "open_postgres"]
 
+REST = 3.0
+"""Seconds without a lesson per second of one, where decisions are made beside it."""
+
 BLOCK = 1024
 """Numbers of decisions that a process takes at a time."""
 
@@ -277,7 +280,15 @@ class PostgresStore:
     def _start_learner(self, retention: Retention) -> None:
         writer, reader = (Link(self.address, use) for use in ("learner", "history"))
         self._links |= {"learner": writer, "history": reader}
-        self._learner = Learner(writer, reader, new_state(self.plan), self.plan, name=self.name, retention=retention)
+        self._learner = Learner(
+            writer,
+            reader,
+            new_state(self.plan),
+            self.plan,
+            name=self.name,
+            retention=retention,
+            rest=REST if self.address.role == "all" else 0.0,
+        )
         self._thread = threading.Thread(target=self._learner.run, name="learner", daemon=True)
         self._thread.start()
 
