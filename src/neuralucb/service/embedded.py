@@ -88,11 +88,14 @@ class EmbeddedStore:
         return self._book.plan
 
     def warm_up(self) -> None:
-        """Compile what the first requests need."""
-        decisions = 1
+        """Compile what the first requests need; not lessons, for which no request waits."""
+        state, decisions = self._bandit.state, 1
         while decisions <= BATCH:
-            self._bandit.warm_up(arms=self._arms, decisions=decisions)
+            contexts = state.shape.zeros(decisions, self._arms)
+            available = np.ones((decisions, self._arms), bool)
+            state.programs.choose_many(0, state.belief, contexts, available, capacity=self._arms)
             decisions *= 2
+        state.programs.absorb(state.belief, state.shape.zeros(1), np.zeros(1, np.float32))
 
     def vocabulary(self) -> list[str]:
         """Names with slots of their own."""

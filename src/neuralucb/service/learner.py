@@ -1,7 +1,7 @@
-"""Lessons beside traffic: a thread that learns when the schedule says so, and rests after each lesson.
+"""Lessons and snapshots beside traffic: a thread that makes them when they are due, and rests after each.
 
 With hundreds of rewards per second the schedule alone would make lessons one after the other, and decisions would wait
-for the processor. A lesson of a second is followed by three without one.
+for the processor. A lesson of a second is followed by three without one. Snapshots bound what a restart has to replay.
 """
 
 import threading
@@ -18,7 +18,13 @@ LOOK_SECONDS = 0.05
 """Between two looks at whether a lesson is due."""
 
 REST = 3.0
-"""Seconds of rest per second of a lesson."""
+"""Seconds of rest per second of a lesson or a snapshot."""
+
+SNAPSHOT_CHANGES, SNAPSHOT_SECONDS = 10_000, 60.0
+"""Decisions and rewards, and seconds, between two snapshots: both must have passed."""
+
+CLOSING_CHANGES = 500
+"""Decisions and rewards from which a snapshot is made before the folder is closed."""
 
 
 class Learner:
@@ -28,12 +34,15 @@ class Learner:
     """
 
     def __init__(self, bandit: OnlineBandit, is_on: Callable[[], bool]) -> None:
-        self._bandit, self._is_on = bandit, is_on
+        self._bandit: OnlineBandit = bandit
+        self._is_on = is_on
         bandit.settings["learning"] = "manual"  # its thread goes on making snapshots
         self._schedule = read_schedule(bandit.settings["schedule"])
         self._stop = threading.Event()
+        is_long = bandit.health().replayed >= CLOSING_CHANGES  # the next restart need not replay it all again
+        self._snapshot_at = (-SNAPSHOT_SECONDS, -SNAPSHOT_CHANGES) if is_long else (time.monotonic(), self._changes())
         self.problem: str | None = None
-        """why the last lesson could not be made, if so"""
+        """why the last lesson or snapshot could not be made, if so"""
         self._thread = threading.Thread(target=self._run, name="lessons", daemon=True)
         self._thread.start()
 
@@ -43,22 +52,43 @@ class Learner:
         return state.lessons.words(state.observations.total, self._due() if self._is_on() else None)
 
     def close(self) -> None:
-        """Wait for the lesson under way, and stop."""
+        """Wait for the lesson under way, and stop; what would take long to replay is in a snapshot then."""
+        if self._stop.is_set():
+            return
         self._stop.set()
         self._thread.join()
+        if self._changes() - self._snapshot_at[1] >= CLOSING_CHANGES:
+            self._make(self._snapshot)
 
     def _due(self) -> int | None:
         return next_due(self._schedule, since=self._bandit.state.learned_at)
 
     def _run(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):
-            due = self._due()
-            if due is None or due > self._bandit.state.observations.total or not self._is_on():
-                continue
             began = time.monotonic()
-            try:
-                self._bandit.learn()
-                self.problem = None
-            except Exception as problem:
-                self.problem = log_failure(problem)
+            if self._is_lesson_due():
+                self._make(self._bandit.learn)
+            if began - self._snapshot_at[0] >= SNAPSHOT_SECONDS and (
+                self._changes() - self._snapshot_at[1] >= SNAPSHOT_CHANGES
+            ):
+                self._make(self._snapshot)
             self._stop.wait(REST * (time.monotonic() - began))
+
+    def _is_lesson_due(self) -> bool:
+        due = self._due()
+        return due is not None and due <= self._bandit.state.observations.total and self._is_on()
+
+    def _changes(self) -> int:
+        counts = self._bandit.state.counts
+        return counts["decisions"] + counts["observed"]
+
+    def _snapshot(self) -> None:
+        self._snapshot_at = time.monotonic(), self._changes()
+        self._bandit.snapshot()
+
+    def _make(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+            self.problem = None
+        except Exception as problem:
+            self.problem = log_failure(problem)
