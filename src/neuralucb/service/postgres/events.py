@@ -2,7 +2,8 @@
 
 import uuid
 import zlib
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,9 @@ __all__ = ["Stored", "Work", "activations", "explained", "insertion", "rewarding
 
 Work = Callable[[Any], Any]
 """What to do in a transaction, given its cursor; it may be done twice."""
+
+AGAIN = "again "
+"""What a reward begins with that was counted before: its commit got no answer."""
 
 INSERT = """
     WITH decided AS (
@@ -117,11 +121,8 @@ def rewarding(rewards: Sequence[Reward], *, replica: str, settings: Settings) ->
             for index in order
         ]
         fates = _each(cursor, "SELECT give_reward(%s, %s, %s, %s)", calls)
-        found: dict[str, int] = {}
-        for fate in fates:
-            found[fate] = found.get(fate, 0) + 1
-        _count(cursor, replica, found)
-        return _in_order(order, fates)
+        _count(cursor, replica, Counter(fate for fate in fates if not fate.startswith(AGAIN)))
+        return _in_order(order, [fate.removeprefix(AGAIN) for fate in fates])
 
     return work
 
@@ -189,7 +190,7 @@ def _in_order(order: Sequence[int], results: Sequence[Any]) -> list[Any]:
     return ordered
 
 
-def _count(cursor: Any, replica: str, found: dict[str, int]) -> None:
+def _count(cursor: Any, replica: str, found: Mapping[str, int]) -> None:
     """Add to the counters of this process, in the transaction that does what they count."""
     names = [name for name, count in found.items() if count]
     if names:

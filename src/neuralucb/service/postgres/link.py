@@ -57,6 +57,8 @@ class Link:
         self._lock = threading.RLock()
         self._connection: psycopg.Connection[Any] | None = None
         self._failure = ""
+        self.failed_at: float = float("-inf")
+        """when an attempt to connect failed last, by the monotonic clock"""
         self._failures = 0
         self._retry_at = 0.0
         self._closed = False
@@ -151,7 +153,8 @@ class Link:
         except psycopg.Error as problem:
             self._failures += 1
             wait = min(LONGEST, SHORTEST * 2**self._failures) * random.uniform(0.5, 1.0)
-            self._retry_at = time.monotonic() + wait
+            self.failed_at = time.monotonic()
+            self._retry_at = self.failed_at + wait
             self._failure = _words(problem)
             raise StorageError(
                 f"{self.address.shown} cannot be reached: {self._failure}; try again in a moment."

@@ -174,8 +174,8 @@ BEGIN
         RETURN 'unknown';
     END IF;
     SELECT fate INTO earlier FROM rewards WHERE number = it.number AND key = reward_key;
-    IF FOUND THEN  -- a call that is made again says what it said before
-        RETURN CASE WHEN reward_key LIKE 'call:%' THEN earlier ELSE 'repeated' END;
+    IF FOUND THEN  -- a call that is made again, since its commit got no answer, says what it said before
+        RETURN CASE WHEN reward_key LIKE 'call:%' THEN 'again ' || earlier ELSE 'repeated' END;
     END IF;
     IF it.status IN ('defaulted', 'expired') OR it.due_at <= clock_timestamp() THEN
         become := 'late';

@@ -56,6 +56,8 @@ class Found(NamedTuple):
     gauges: Mapping[str, float] = MappingProxyType({})
     learning: str = "not known yet"
     problems: tuple[str, ...] = ()
+    at: float = float("-inf")
+    """when, by the monotonic clock"""
 
 
 class Statistics:
@@ -65,18 +67,18 @@ class Statistics:
         self._link = link
         self._lock = threading.Lock()
         self._found = Found()
-        self._at = float("-inf")
 
     def read(self) -> Found:
         """The newest; the last known ones while the database cannot be reached."""
         with self._lock:
-            if time.monotonic() < self._at + FRESH:
+            if time.monotonic() < self._found.at + FRESH:
                 return self._found
             try:
-                self._found = self._link.run(_find)
+                found = self._link.run(_find)
+                self._found = found._replace(at=time.monotonic())
             except StorageError as problem:
-                self._found = self._found._replace(is_reachable=False, problems=(str(problem),))
-            self._at = time.monotonic()
+                known = self._found
+                self._found = known._replace(is_reachable=False, problems=(str(problem),), at=time.monotonic())
             return self._found
 
 

@@ -222,7 +222,9 @@ class PostgresStore:
         """Counters of all processes, and what is wrong; known also while the database cannot be reached."""
         elected = self._learner is not None and self._learner.lease.epoch is not None
         found = self._statistics.read()
-        problems = [self._links["decisions"].failure, self._follower.problem, *found.problems]
+        writing = self._links["decisions"]
+        writable = found.is_reachable and writing.failed_at < found.at
+        problems = [None if writable else writing.failure, self._follower.problem, *found.problems]
         if self._learner is not None:
             problems.append(self._learner.problem)
         served = self._follower.served
@@ -234,7 +236,7 @@ class PostgresStore:
         }
         failure = "; ".join(dict.fromkeys(filter(None, problems))) or None
         role = "learner" if elected else "replica"
-        return StoreHealth(role, failure, found.is_reachable, found.learning, found.counters, gauges)
+        return StoreHealth(role, failure, writable, found.learning, found.counters, gauges)
 
     def close(self) -> None:
         """Stop learning and following, and release the connections."""
