@@ -91,7 +91,7 @@ def test_personalizer_errors_have_its_shape(live):
     assert told.value.error.error.code == "InvalidRankRequest"
     with pytest.raises(HttpOperationError, match="Not Found"):
         client.events.activate(event_id="nobody")
-    client.events.reward(event_id="nobody", value=1.0)  # the original accepts it, too
+    client.events.reward(event_id="nobody", value=1.0)  # ranked before the move, perhaps
 
 
 def test_nothing_acknowledged_is_lost_by_kill_9(tmp_path):

@@ -1,7 +1,7 @@
 """Personalizer's own interface: a client that is deployed only changes its endpoint.
 
-Any version in the path is accepted. A reward for an event that is not known is accepted, as the original did, which
-joined rewards with events later; it is counted in the metrics.
+Any version in the path is accepted. A reward for an event that is not known is accepted and counted in the metrics: a
+deployed client must not fail on events that were ranked before the move.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ NAMES = {
     "unavailable": "ServiceUnavailable",
     "fault": "InternalServerError",
 }
-"""What the original calls our codes; all others are the request's own."""
+"""Codes in the original's style for ours; all others are the request's own."""
 
 
 async def rank(call: Call) -> Reply:
