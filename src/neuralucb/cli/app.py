@@ -19,6 +19,7 @@ from neuralucb.cli.exit_codes import BAD_INPUT, INTERRUPTED, SOFTWARE_FAULT, UNS
 from neuralucb.cli.logs import evaluate, logs_app, train
 from neuralucb.cli.run import compare, demo, list_all, run
 from neuralucb.cli.serve import serve
+from neuralucb.cli.store import store_app
 from neuralucb.cli.sweeps import reproduce, resume, sweep
 from neuralucb.cli.theory import coverage, theory
 from neuralucb.cli.tuning import tune
@@ -64,6 +65,7 @@ for _command in (run, compare, tune, demo, table1, reproduce, sweep, resume, the
     app.command()(_command)
 app.add_typer(data_app, name="data")
 app.add_typer(logs_app, name="logs")
+app.add_typer(store_app, name="store")
 
 
 def main() -> None:

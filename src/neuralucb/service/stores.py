@@ -25,8 +25,10 @@ def open_store(address: str, plan: Plan, *, sync: Sync = "interval", arms: int =
             raise InputError(
                 f"--store {address.split('@')[-1]} needs {problem.name}: pip install 'neuralucb[postgres]'."
             ) from None
-        opened: Store = module.open_postgres(address, plan)
-        return opened
+        opened = module.open_postgres(address, plan)
+        opened.warm_up(arms)
+        served: Store = opened
+        return served
     if "://" in address:
         raise InputError(f"--store must be a folder, or postgresql://…, got {address.split('@')[-1]!r}.")
     from neuralucb.service.embedded import EmbeddedStore

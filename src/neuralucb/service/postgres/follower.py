@@ -1,0 +1,100 @@
+"""What a replica knows: the newest model and the settings, fetched when the database says that they changed."""
+
+import threading
+import time
+from typing import Any
+
+from neuralucb.policy import Belief
+from neuralucb.runtime.errors import StorageError
+from neuralucb.service.postgres import models
+from neuralucb.service.postgres.link import Link
+from neuralucb.service.postgres.models import Served
+from neuralucb.service.postgres.schema import read_settings
+from neuralucb.service.store import Arm, Settings
+
+__all__ = ["Follower", "read_arms"]
+
+POLL = 0.5
+"""Seconds between two looks, where no notification comes, or one was lost."""
+
+SEEN = 5.0
+"""Seconds between two signs of life of a process."""
+
+
+class Follower:
+    """Keeps `served` and `settings` up to date, in a thread of its own."""
+
+    def __init__(self, link: Link, initial: Belief, name: str) -> None:
+        self.served: Served = Served(initial, 0, time.time())
+        self.settings: Settings = Settings()
+        self.arms: list[Arm] = []
+        self._link = link
+        self._initial = initial
+        self._name = name
+        self._arms = -1
+        """how often arms had changed when they were read"""
+        self._listening = -1
+        """on which of the link's connections"""
+        self._seen_at = 0.0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.problem: str | None = None
+
+    def start(self) -> None:
+        """Fetch once, then follow."""
+        self.fetch()
+        self._thread = threading.Thread(target=self._run, name="model follower", daemon=True)
+        self._thread.start()
+
+    def fetch(self) -> None:
+        """Look once."""
+
+        def work(cursor: Any) -> models.Model | None:
+            cursor.execute("SELECT settings, arms FROM bandit")
+            stored, changes = cursor.fetchone()
+            self.settings = read_settings(stored)
+            if changes != self._arms:
+                self.arms, self._arms = read_arms(cursor), changes
+            if models.newest_version(cursor) <= self.served.version:
+                return None
+            return models.newest(cursor, above=self.served.version)
+
+        model = self._link.run(work, patience=60.0)
+        if model is not None:
+            self.served = models.serve(self._initial, model)
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._link.close()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._listen()
+                self.fetch()
+                self.problem = None
+                self._link.notices(POLL)
+            except StorageError as problem:
+                self.problem = str(problem)
+                self._stop.wait(POLL / 2)
+            except Exception as problem:  # a model that this version cannot read: the last one stays in use
+                self.problem = f"the newest model cannot be used: {type(problem).__name__}: {problem}"
+                self._stop.wait(POLL)
+
+    def _listen(self) -> None:
+        now = time.monotonic()
+        if self._listening != self._link.connections or self._link.failure is not None:
+            self._link.execute(f"LISTEN neuralucb_{self._link.address.schema}")
+            self._listening = self._link.connections
+        if now > self._seen_at + SEEN:
+            self._link.execute("UPDATE processes SET seen_at = now() WHERE name = %s", self._name)
+            self._seen_at = now
+
+
+def read_arms(cursor: Any) -> list[Arm]:
+    """Registered arms, in the order in which they were put."""
+    cursor.execute("SELECT id, features FROM arms ORDER BY place")
+    return [Arm(*row) for row in cursor.fetchall()]

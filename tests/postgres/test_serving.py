@@ -1,0 +1,52 @@
+"""`neuralucb serve` over PostgreSQL: two processes answer as one."""
+
+import os
+import signal
+
+import pytest
+
+from tests.postgres.helpers import eventually, rows
+from tests.service.live import serving
+
+ARMS = [{"id": "a", "features": {"price": 3}}, {"id": "b", "features": {"price": 5, "kind": "new"}}]
+
+
+@pytest.fixture
+def replicas(address, tmp_path):
+    """One that serves and learns, one that only serves."""
+    with (
+        serving(tmp_path, "--store", address) as first,
+        serving(tmp_path, "--store", f"{address}&role=serve") as second,
+    ):
+        yield first, second
+
+
+def test_two_replicas_answer_as_one_through_a_kill_and_an_outage(server, address, replicas):
+    first, second = replicas
+    ask = {"event_id": "e1", "context": {"city": "Oslo"}, "arms": ARMS, "user": "anna"}
+    status, answer = first.ask("POST", "/v1/decide", ask)
+    assert status == 200
+    again_status, again = second.ask("POST", "/v1/decide", ask)
+    assert again_status == 200
+    assert again["repeated"]
+    assert again["arm"] == answer["arm"]
+    assert second.ask("POST", "/v1/reward", {"event_id": "e1", "reward": 1})[0] in (200, 204)
+    for number in range(12):
+        event = {**ask, "event_id": f"more {number}"}
+        assert second.ask("POST", "/v1/decide", event)[0] == 200
+        assert first.ask("POST", "/v1/reward", {"event_id": f"more {number}", "reward": 0})[0] in (200, 204)
+    eventually(lambda: second.ask("GET", "/health")[1]["gauges"]["model_version"] >= 12)
+    os.kill(first.process.pid, signal.SIGKILL)
+    status, explained = second.ask("GET", "/v1/decisions/e1")
+    assert status == 200
+    assert explained["reward"] == 1
+    server.control("-m", "fast", "-w", "stop")
+    try:
+        status, refused = second.ask("POST", "/v1/decide", {**ask, "event_id": "e2"})
+        assert (status, refused["error"]["code"]) == (503, "unavailable")
+        assert second.ask("GET", "/health/ready")[0] == 503
+        assert second.ask("GET", "/health/live")[0] == 200
+    finally:
+        server.start()
+    eventually(lambda: second.ask("POST", "/v1/decide", {**ask, "event_id": "e2"})[0] == 200)
+    assert rows(address, "SELECT count(*) FROM events WHERE user_key = 'anna'") == [(14,)]
