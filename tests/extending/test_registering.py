@@ -139,7 +139,7 @@ def test_the_environment_names_modules_and_an_unknown_name_says_where_it_was_loo
             match=rf"{kind} 'your' is not known; known: .*looked into neuralucb, some_module, os.path; --imp",
         ):
             find("your")
-    with pytest.raises(InputError, match="network .* must be one of mlp .looked into neuralucb, some_module"):
+    with pytest.raises(InputError, match="network .* must be one of mlp, .*looked into neuralucb, some_module"):
         build("neural-ucb", dim=3, network="your")
 
 
