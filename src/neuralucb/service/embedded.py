@@ -28,6 +28,7 @@ from neuralucb.service.events import (
 from neuralucb.service.learner import Learner
 from neuralucb.service.store import (
     Activated,
+    Activity,
     Answer,
     Arm,
     Explained,
@@ -241,6 +242,10 @@ class EmbeddedStore:
         if self._examined is None or now - self._examined[0] > HEALTH_SECONDS:
             self._examined = now, self._examine(now)
         return self._examined[1]
+
+    def activity(self) -> Activity:
+        """As the journal has it, so also across restarts."""
+        return Activity(self._book.recent.listed(), tuple(self._book.lessons))
 
     def close(self) -> None:
         """Wait for the lesson under way, and sync."""

@@ -4,6 +4,7 @@ With hundreds of rewards per second the schedule alone would make lessons one af
 for the processor. A lesson of a second is followed by three without one. Snapshots bound what a restart has to replay.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from neuralucb.online import OnlineBandit
 from neuralucb.online.lessons import log_failure
 from neuralucb.schedules import next_due, read_schedule
+from neuralucb.service.store import LessonReport
 
 __all__ = ["Learner"]
 
@@ -67,7 +69,7 @@ class Learner:
         while not self._stop.wait(LOOK_SECONDS):
             began = time.monotonic()
             if self._is_lesson_due():
-                self._make(self._bandit.learn)
+                self._make(self._learn)
             if began - self._snapshot_at[0] >= SNAPSHOT_SECONDS and (
                 self._changes() - self._snapshot_at[1] >= SNAPSHOT_CHANGES
             ):
@@ -81,6 +83,15 @@ class Learner:
     def _changes(self) -> int:
         counts = self._bandit.state.counts
         return counts["decisions"] + counts["observed"]
+
+    def _learn(self) -> None:
+        began = time.monotonic()
+        lesson = self._bandit.learn()
+        loss = lesson.loss if math.isfinite(lesson.loss) else None
+        report = LessonReport(
+            time.time(), lesson.observations, lesson.promoted, loss, lesson.failure, time.monotonic() - began
+        )
+        self._bandit.record({"lesson": list(report)})
 
     def _snapshot(self) -> None:
         self._snapshot_at = time.monotonic(), self._changes()
