@@ -6,6 +6,7 @@ forgetting a decision that still waits, every second one is forgotten, and each 
 """
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,9 @@ __all__ = ["RecentOutcomes"]
 
 MOST = 4096
 """Decisions that are remembered."""
+
+REACH = 2.0
+"""How far back they go at least, in times that events wait for rewards: so at least half of them are complete."""
 
 STATUSES: tuple[Status, ...] = ("inactive", "waiting", "observed", "defaulted", "expired")
 """In the order in which a snapshot numbers them."""
@@ -41,7 +45,8 @@ class RecentOutcomes:
         if len(self._kept) <= self._most:
             return
         oldest = next(iter(self._kept.values()))
-        if oldest.due is not None and oldest.due > outcome.time:
+        waits = math.inf if oldest.due is None else (outcome.time - oldest.time) / max(oldest.due - oldest.time, 1e-3)
+        if waits < REACH:
             self._stride *= 2
             self._kept = {
                 number: each._replace(stands_for=self._stride)
@@ -50,8 +55,8 @@ class RecentOutcomes:
             }
             return
         del self._kept[oldest.number]
-        if self._stride > 1 and (oldest.due is None or outcome.time - oldest.due > oldest.due - oldest.time):
-            self._stride //= 2  # it goes back further than it must
+        if self._stride > 1 and waits > 2.5 * REACH:  # half as far back would do
+            self._stride //= 2
 
     def change(self, number: int, status: Status, reward: float | None, due: float | None) -> None:
         """Note what became of a decision, if it is remembered."""
