@@ -151,7 +151,7 @@ def _policies(status: Status) -> str:
     values = status.values
     rows = (("as decided", values.served), ("first arm", values.baseline), ("uniform", values.uniform))
     table = "".join(
-        f'<tr><td class="name">{escape(name)}{_words(value)}</td><td class="number">{_interval(value)}</td></tr>'
+        f'<tr><td class="name">{escape(name)}</td><td class="number">{_interval(value)}</td></tr>{_words(value)}'
         for name, value in rows
     )
     return (
@@ -243,7 +243,7 @@ def _interval(value: Value) -> str:
 
 
 def _words(value: Value) -> str:
-    return f'<br><span class="quiet">{escape(value.words)}</span>' if value.words else ""
+    return f'<tr class="words"><td colspan="2" class="quiet">{escape(value.words)}</td></tr>' if value.words else ""
 
 
 def _short(text: str) -> str:

@@ -44,8 +44,9 @@ th { text-align: left; font-weight: 400; color: var(--quiet); font-size: .87rem;
 th, td { padding: .25rem .5rem .25rem 0; border-bottom: 1px solid var(--edge); vertical-align: top; }
 tr:last-child td { border-bottom: 0; }
 td.number, th.number { text-align: right; white-space: nowrap; }
-td.name { overflow-wrap: anywhere; min-width: 5rem; }
+td.name { overflow-wrap: anywhere; min-width: 5.5rem; }
 td.share { width: 24%; }
+tr:has(+ .words) td { border-bottom: 0; }
 @media (max-width: 30rem) { .wide { display: none; } td .quiet { display: block; } svg.chart text { font-size: 14px; } }
 svg.chart { display: block; width: 100%; height: auto; }
 svg.bar { display: block; width: 100%; height: .5rem; margin-top: .45rem; }
