@@ -226,6 +226,18 @@ def test_rollback_returns_to_a_snapshot_and_keeps_events(opened):
     assert total(opened()) == 1
 
 
+def test_rollbacks_go_to_the_snapshot_that_is_named_back_and_forth(opened):
+    store, numbers = opened(), []
+    for index in range(4):
+        store.decide([request(f"e{index}")])
+        store.reward([Reward(f"e{index}", 1.0)])
+        numbers.append(store.snapshot().number)
+    for index in (3, 1, 0, 2, 2, 0):
+        assert store.rollback(numbers[index]).number == numbers[index]
+        assert total(store) == index + 1
+    assert total(opened()) == 1
+
+
 def test_a_request_that_cannot_be_scored_is_refused_alone(opened):
     store = opened()
     huge = request("huge")._replace(contexts=np.full((2, 8), np.nan, np.float32))

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -38,6 +39,19 @@ def test_a_decision_a_reward_and_an_explanation(tmp_path):
         assert (unknown.status, unknown.json["error"]["code"]) == (404, "unknown_event")
         metrics = await client("GET", "/metrics")
         assert b'neuralucb_requests_total{route="POST /v1/decide",status="200"} 2' in metrics.data
+
+    play(scenario, tmp_path)
+
+
+def test_the_longest_ids_fit_into_a_path(tmp_path):
+    longest = "\U0001f600" * 256
+
+    async def scenario(client):
+        assert (await client("POST", "/v1/decide", {"event_id": longest, **ASK})).status == 200
+        quoted = quote(longest)
+        assert (await client("GET", f"/v1/decisions/{quoted}")).status == 200
+        path = f"/personalizer/{quoted}/events/{quoted}/reward"
+        assert (await client("POST", path, {"value": 1})).status == 204
 
     play(scenario, tmp_path)
 

@@ -315,8 +315,8 @@ class OnlineBandit:
         with self._learning:
             return self._require_keeper().snapshot(self._lock)
 
-    def rollback(self, steps: int = 1) -> int:
-        """Return to the belief and observations of the `steps`-th last snapshot, and forget later observations.
+    def rollback(self, steps: int = 1, *, snapshot: int | None = None) -> int:
+        """Return to the `steps`-th last snapshot's belief and observations, or to those of `snapshot`, a number.
 
         Pending decisions stay pending. Called again, it goes further back.
 
@@ -328,7 +328,7 @@ class OnlineBandit:
             StorageError: The snapshot is damaged, or the journal accepts no more writes.
         """
         with self._learning, self._lock:
-            return self._require_keeper().rollback(check_integer("steps", steps, 1))
+            return self._require_keeper().rollback(check_integer("steps", steps, 1), snapshot)
 
     def close(self) -> None:
         """Wait for the lesson under way, sync the journal, and release its folder. In a fork it does nothing."""

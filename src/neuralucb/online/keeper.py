@@ -129,17 +129,20 @@ class Keeper:
                     path.unlink(missing_ok=True)
             return number
 
-    def rollback(self, steps: int) -> int:
-        """Restore the belief and observations of an older snapshot; pending decisions stay pending."""
+    def rollback(self, steps: int, snapshot: int | None = None) -> int:
+        """Restore the belief and observations of an older snapshot, or of this one; pending decisions stay pending."""
         self._journal.check()
         with storage_errors(self.folder):
-            older = [each for each in snapshots.numbers(self.folder) if each < (self._rolled_back_to or math.inf)]
-        if steps > len(older):
+            known = snapshots.numbers(self.folder)
+        older = [each for each in known if each < (self._rolled_back_to or math.inf)]
+        if snapshot is not None and snapshot not in known:
+            raise InputError(f"snapshot must be one of {', '.join(map(str, known))}, got {snapshot}.")
+        if snapshot is None and steps > len(older):
             raise InputError(f"steps must be at most {len(older)}, the number of older snapshots, got {steps}.")
-        number, snapshot = snapshots.read(self.folder, older[-steps])
+        number, found = snapshots.read(self.folder, older[-steps] if snapshot is None else snapshot)
         self.append(Event("rollback", {"snapshot": number}, {}))
         try:
-            self._state.apply(Event("rollback", snapshot.fields["state"], snapshot.arrays))
+            self._state.apply(Event("rollback", found.fields["state"], found.arrays))
         except BaseException as problem:
             self.fail(problem)
             raise

@@ -31,6 +31,9 @@ MOST = 64
 VALUE_SECONDS = 2.0
 """For how long what decisions were worth counts as new."""
 
+OPERATING = 4
+"""Threads for all else: a snapshot waits for the lesson under way, and health must not wait for the snapshot."""
+
 SETTLE_SECONDS = 0.5
 """Between two looks at deadlines."""
 
@@ -48,7 +51,8 @@ class Engine:
     """Everything between HTTP and the store. Its methods are called from one event loop."""
 
     def __init__(self, store: Store, config: Config) -> None:
-        self.store, self.config = store, config
+        self.store: Store = store
+        self.config: Config = config
         plan = store.plan
         self.encoder: Encoder = Encoder(
             plan.slots, store.vocabulary(), interactions=plan.interactions, assign=store.assign_slots
@@ -57,7 +61,7 @@ class Engine:
         queue = config.limits.queue
         self.deciding: Batcher[Ask, Made] = Batcher("deciding", self._decide, most=MOST, queue=queue)
         self.rewarding: Batcher[Reward, Rewarded] = Batcher("rewarding", store.reward, most=4 * MOST, queue=4 * queue)
-        self._others = ThreadPoolExecutor(1, "operating")
+        self._others = ThreadPoolExecutor(OPERATING, "operating")
         self._settler: asyncio.Task[None] | None = None
         self._closing = threading.Event()
         self.pending: float = store.health().gauges.get("pending", 0)

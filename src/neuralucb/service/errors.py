@@ -34,7 +34,9 @@ class ServiceError(Exception):
 
     def __init__(self, code: str, message: str, target: str | None = None) -> None:
         super().__init__(message)
-        self.code, self.message, self.target = code, message, target
+        self.code: str = code
+        self.message: str = message
+        self.target: str | None = target
 
     @property
     def status(self) -> int:

@@ -20,7 +20,8 @@ __all__ = ["Application", "Call", "Reply", "Route", "json_reply"]
 Role: TypeAlias = Literal["decide", "reward", "admin", "read", "anyone"]
 Message: TypeAlias = dict[str, Any]
 
-LARGEST_PATH = 4096
+LARGEST_PATH = 8192
+"""Bytes: two ids of 256 characters take up to 12 each when they are quoted."""
 
 
 class Reply(NamedTuple):
@@ -63,7 +64,8 @@ class Application:
     """An ASGI 3 application over an engine that `open_engine` makes when the server starts."""
 
     def __init__(self, open_engine: Callable[[], Engine], config: Config, routes: Sequence[Route]) -> None:
-        self.config, self.routes = config, tuple(routes)
+        self.config: Config = config
+        self.routes: tuple[Route, ...] = tuple(routes)
         self.metrics: Metrics = Metrics()
         self.stopping: bool = False
         self._open = open_engine
