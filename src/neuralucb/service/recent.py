@@ -7,7 +7,7 @@ forgetting a decision that still waits, every second one is forgotten, and each 
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,10 +74,14 @@ class RecentOutcomes:
         def export() -> dict[str, np.ndarray]:
             arms = list(dict.fromkeys(each.arm for each in kept))
             places = {arm: place for place, arm in enumerate(arms)}
-            numbers = [_numbers(each, places) for each in kept]
+            columns: dict[str, Sequence[Any]] = {
+                name: [each[index] for each in kept] for index, name in enumerate(Outcome._fields)
+            }
+            columns["arm"] = [places[each.arm] for each in kept]
+            columns["status"] = [STATUSES.index(each.status) for each in kept]
             text = json.dumps({"stride": stride, "arms": arms}).encode()
             return {
-                "outcomes": np.asarray(numbers, np.float64).reshape(len(kept), len(Outcome._fields)),
+                "outcomes": np.stack([_numbers(each) for each in columns.values()], axis=1),
                 "outcome_arms": np.frombuffer(text, np.uint8),
             }
 
@@ -93,11 +97,9 @@ class RecentOutcomes:
         self._kept = {each.number: each for each in outcomes}
 
 
-def _numbers(outcome: Outcome, places: dict[str, int]) -> list[float]:
-    """An outcome as numbers; NaN for what is None."""
-    plain: dict[str, Any] = outcome._asdict()
-    plain |= {"arm": places[outcome.arm], "status": STATUSES.index(outcome.status)}
-    return [float("nan") if value is None else float(value) for value in plain.values()]
+def _numbers(values: Sequence[Any]) -> np.ndarray:
+    """A column; NaN for what is None."""
+    return np.asarray([math.nan if value is None else value for value in values], np.float64)
 
 
 def _outcome(row: list[float], arms: list[str]) -> Outcome:
