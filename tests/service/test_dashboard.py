@@ -167,6 +167,40 @@ def test_an_excluded_arm_is_never_chosen_and_a_pinned_one_always_also_after_a_re
     play(later, tmp_path)
 
 
+def test_exploration_and_schedule_change_without_losing_what_was_learned(tmp_path):
+    ask = {"context": {"hour": 1}, "arms": ["a", "b", "c", "d"]}
+
+    async def decided(client, name):
+        made = (await client("POST", "/v1/decide", {"event_id": name, **ask})).json
+        return min(arm["propensity"] for arm in made["arms"]), made["version"]
+
+    async def scenario(client):
+        await client("PATCH", "/v1/settings", {"schedule": "1000"})
+        await traffic(client, 8, ask=ask)
+        await asyncio.sleep(0.3)
+        health = await client.app._engine.call(client.app._engine.store.health)
+        chance, version = await decided(client, "before")
+        assert chance == pytest.approx(0.2 / 4)
+        assert (await client("PATCH", "/v1/settings", {"floor": 0.4})).status == 200
+        after, same = await decided(client, "after")
+        assert after == pytest.approx(0.4 / 4)
+        assert same == version >= 8
+        assert health.counters["lessons"] == 0
+        for bad in ({"floor": 1.5}, {"floor": True}, {"schedule": "often"}, {"schedule": "9!"}, {"schedule": 5}):
+            assert (await client("PATCH", "/v1/settings", bad)).status == 400, bad
+
+    async def later(client):
+        chance, version = await decided(client, "later")
+        assert chance == pytest.approx(0.4 / 4)
+        assert version >= 8
+        assert (await client("GET", "/v1/settings")).json["schedule"] == "1000"
+        await client("PATCH", "/v1/settings", {"floor": None})
+        assert (await decided(client, "as made"))[0] == pytest.approx(0.2 / 4)
+
+    play(scenario, tmp_path)
+    play(later, tmp_path)
+
+
 def test_the_way_back_can_be_told_as_a_time(tmp_path):
     async def scenario(client):
         await traffic(client, 4)

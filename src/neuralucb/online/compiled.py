@@ -58,7 +58,12 @@ class Programs:
         self._init = policy.init
         self.reviews: bool = policy.review is not None
         """whether the policy can compute anew what observing accumulates"""
-        self._compiled = _compile(Policy(*policy[:4], review=policy.review), floor_share)
+        self._policy = Policy(*policy[:4], review=policy.review)
+        self._compiled = _compile(self._policy, floor_share)
+
+    def set_floor(self, floor_share: float) -> None:
+        """Choose uniformly with this probability from now on; what `Programs` of that floor compiled is used again."""
+        self._compiled = _compile(self._policy, floor_share)
 
     def init(self) -> Belief:
         """The belief before the first observation."""

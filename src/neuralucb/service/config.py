@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, get_args
 
 from neuralucb.online.journal import SYNCS, Sync
 from neuralucb.runtime.errors import InputError
+from neuralucb.schedules import read_schedule
 from neuralucb.service.store import Aggregation, Mode, Plan, Settings
 
 __all__ = ["Config", "Limits", "Tokens", "check_settings", "is_loopback", "read_config"]
@@ -119,6 +120,13 @@ def check_settings(fields: Mapping[str, Any], where: str = "settings") -> Settin
         if not all(map(is_real, pair)) or not -LARGEST_REWARD <= pair[0] < pair[1] <= LARGEST_REWARD:
             raise InputError(f"{where}: reward_range must be two numbers, the lower first, got {bounds!r:.80}.")
         bounds = (float(pair[0]), float(pair[1]))
+    if read["floor"] is not None and (not is_real(read["floor"]) or not 0 <= read["floor"] <= 1):
+        raise InputError(f"{where}: floor must be from 0 to 1, or null for the plan's, got {read['floor']!r:.80}.")
+    if read["schedule"] is not None:
+        if not isinstance(read["schedule"], str) or len(read["schedule"]) > LONGEST_ID:
+            raise InputError(f'{where}: schedule must be such as "10:500,100", got {read["schedule"]!r:.80}.')
+        if any(phase.forgets for phase in read_schedule(read["schedule"])):
+            raise InputError(f"{where}: schedule must not forget (!) here, got {read['schedule']!r:.80}.")
     arms = read["excluded"]
     if not isinstance(arms, list | tuple) or len(arms) > MOST_EXCLUDED or not all(map(_is_arm, arms)):
         raise InputError(f"{where}: excluded must be at most {MOST_EXCLUDED} ids of arms, got {arms!r:.80}.")

@@ -32,14 +32,15 @@ CLOSING_CHANGES = 500
 class Learner:
     """Calls `learn` of a bandit whose own schedule is switched off.
 
-    is_on  whether lessons are wanted at the moment
+    is_on     whether lessons are wanted at the moment
+    schedule  when to learn; None: as the bandit's settings say
     """
 
-    def __init__(self, bandit: OnlineBandit, is_on: Callable[[], bool]) -> None:
+    def __init__(self, bandit: OnlineBandit, is_on: Callable[[], bool], schedule: Callable[[], str | None]) -> None:
         self._bandit: OnlineBandit = bandit
         self._is_on = is_on
         bandit.settings["learning"] = "manual"  # its thread goes on making snapshots
-        self._schedule = read_schedule(bandit.settings["schedule"])
+        self._schedule = schedule
         self._stop = threading.Event()
         is_long = bandit.health().replayed >= CLOSING_CHANGES  # the next restart need not replay it all again
         self._snapshot_at = (-SNAPSHOT_SECONDS, -SNAPSHOT_CHANGES) if is_long else (time.monotonic(), self._changes())
@@ -63,7 +64,8 @@ class Learner:
             self._make(self._snapshot)
 
     def _due(self) -> int | None:
-        return next_due(self._schedule, since=self._bandit.state.learned_at)
+        schedule = self._schedule() or self._bandit.settings["schedule"]
+        return next_due(read_schedule(schedule), since=self._bandit.state.learned_at)
 
     def _run(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):

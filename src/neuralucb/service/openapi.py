@@ -168,6 +168,8 @@ _SETTINGS: dict[str, Any] = {
     "reward_range": _or_null(_list(_REWARD, minItems=2, maxItems=2)),
     "excluded": _list(_ID, maxItems=1000),
     "pinned": _or_null(_ID),
+    "floor": _or_null({"type": "number", "minimum": 0, "maximum": 1}),
+    "schedule": _or_null({"type": "string", "maxLength": 256}),
 }
 _ALARM = _object("level words", level={"enum": ["bad", "warning", "note"]}, words=_WORD)
 _ERROR = _object("code message", closed=False, code=_WORD, message=_WORD, target=_WORD)

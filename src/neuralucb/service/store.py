@@ -102,6 +102,10 @@ class Settings(NamedTuple):
     """ids of arms that are not chosen, whoever asks"""
     pinned: str | None = None
     """the id of an arm that is answered wherever it is allowed, and learned from"""
+    floor: float | None = None
+    """share of decisions made uniformly at random; None: as the plan says"""
+    schedule: str | None = None
+    """when to learn, in observations; None: as the plan says"""
 
 
 class Request(NamedTuple):
@@ -324,7 +328,10 @@ class Store(Protocol):
         """The current ones."""
 
     def configure(self, settings: Settings) -> None:
-        """Use these from now on, durably, in all replicas within a second."""
+        """Use these from now on, durably, in all replicas within a second.
+
+        Raises InputError for one that the store cannot change.
+        """
 
     def snapshot(self) -> SnapshotRecord:
         """Make one now."""
