@@ -195,7 +195,9 @@ class EventBook:
                 "events": np.frombuffer(f"[{','.join(texts)}]".encode(), np.uint8),
                 "resolved": np.frombuffer(json.dumps(resolved).encode(), np.uint8),
                 "lengths": np.asarray([len(row) for row in rows], np.int64),
-                "rows": np.concatenate([np.zeros(0, np.float32), *rows]).astype(np.float32),
+                "rows": np.concatenate(rows)
+                if rows
+                else np.zeros(0, np.float32),  # as the policy computes: 32 or 64 bits
                 **recent(),
             }
 
