@@ -111,7 +111,9 @@ def _panel(title: str, body: str, place: str = "") -> str:
 
 def _tiles(status: Status) -> Iterable[str]:
     values, rates = status.values, status.per_minute
-    yield _tile("Decisions per minute", number(rates["decisions"]), f"{_whole(status.counters['decisions'])} in all")
+    yield _tile(
+        "Decisions per minute", number(rates["decisions"]), f"{_whole(status.counters.get('decisions', 0))} in all"
+    )
     rewards = _sum(rates["observed"], rates["defaulted"])
     told = _sum(status.counters.get("observed"), status.counters.get("defaulted"))
     yield _tile("Rewards per minute", number(rewards), f"{_whole(told or 0)} in all")
