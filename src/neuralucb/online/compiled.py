@@ -60,7 +60,12 @@ class Programs:
         """whether the policy can compute anew what observing accumulates"""
         self.note_size: int = 0 if policy.note is None else policy.note.size
         """numbers that the policy notes of a decision"""
-        self._compiled = _compile(Policy(*policy[:4], review=policy.review, note=policy.note), floor_share)
+        self._policy = Policy(*policy[:4], review=policy.review, note=policy.note)
+        self._compiled = _compile(self._policy, floor_share)
+
+    def set_floor(self, floor_share: float) -> None:
+        """Choose uniformly with this probability from now on; what `Programs` of that floor compiled is used again."""
+        self._compiled = _compile(self._policy, floor_share)
 
     def init(self) -> Belief:
         """The belief before the first observation."""

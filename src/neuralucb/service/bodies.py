@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from neuralucb.features.flatten import flatten
 from neuralucb.runtime.errors import InputError
-from neuralucb.service.config import LARGEST_REWARD, Limits, is_real
+from neuralucb.service.config import LARGEST_REWARD, LONGEST_ID, Limits, is_real
 from neuralucb.service.errors import ServiceError
 from neuralucb.service.store import Arm, Reward, Settings
 
@@ -21,7 +21,6 @@ __all__ = [
     "refuse_unknown",
 ]
 
-LONGEST_ID = 256
 RANK_ACTIONS = 50
 """Personalizer's limit."""
 

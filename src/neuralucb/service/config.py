@@ -9,12 +9,18 @@ from typing import Any, NamedTuple, get_args
 
 from neuralucb.online.journal import SYNCS, Sync
 from neuralucb.runtime.errors import InputError
+from neuralucb.schedules import read_schedule
 from neuralucb.service.store import Aggregation, Mode, Plan, Settings
 
 __all__ = ["Config", "Limits", "Tokens", "check_settings", "is_loopback", "read_config"]
 
 LARGEST_REWARD = 1e30
 """In magnitude; sums of many must still fit float32."""
+
+LONGEST_ID = 256
+"""Of an event, an arm or a user, in characters."""
+
+MOST_EXCLUDED = 1000
 
 
 class Limits(NamedTuple):
@@ -39,6 +45,8 @@ class Tokens(NamedTuple):
     decide: tuple[str, ...] = ()
     reward: tuple[str, ...] = ()
     admin: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    """the dashboard, health and metrics"""
 
     @property
     def required(self) -> bool:
@@ -77,7 +85,7 @@ def read_config(path: Path | None) -> Config:
     if "events" in given:
         _record(path, "events", given, dict.fromkeys(Settings._fields))
         settings = check_settings(given["events"], f"{path} [events]")
-    tokens = _record(path, "tokens", given, {"decide": [], "reward": [], "admin": []})
+    tokens = _record(path, "tokens", given, {role: [] for role in Tokens._fields})
     return Config(
         _plan(path, given),
         settings,
@@ -112,7 +120,22 @@ def check_settings(fields: Mapping[str, Any], where: str = "settings") -> Settin
         if not all(map(is_real, pair)) or not -LARGEST_REWARD <= pair[0] < pair[1] <= LARGEST_REWARD:
             raise InputError(f"{where}: reward_range must be two numbers, the lower first, got {bounds!r:.80}.")
         bounds = (float(pair[0]), float(pair[1]))
-    return Settings(**{**read, "reward_range": bounds, "default_reward": float(read["default_reward"])})
+    if read["floor"] is not None and (not is_real(read["floor"]) or not 0 <= read["floor"] <= 1):
+        raise InputError(f"{where}: floor must be from 0 to 1, or null for the plan's, got {read['floor']!r:.80}.")
+    if read["schedule"] is not None:
+        if not isinstance(read["schedule"], str) or len(read["schedule"]) > LONGEST_ID:
+            raise InputError(f'{where}: schedule must be such as "10:500,100", got {read["schedule"]!r:.80}.')
+        if any(phase.forgets for phase in read_schedule(read["schedule"])):
+            raise InputError(f"{where}: schedule must not forget (!) here, got {read['schedule']!r:.80}.")
+    arms = read["excluded"]
+    if not isinstance(arms, list | tuple) or len(arms) > MOST_EXCLUDED or not all(map(_is_arm, arms)):
+        raise InputError(f"{where}: excluded must be at most {MOST_EXCLUDED} ids of arms, got {arms!r:.80}.")
+    if read["pinned"] is not None and not _is_arm(read["pinned"]):
+        raise InputError(f"{where}: pinned must be the id of an arm, or null for none, got {read['pinned']!r:.80}.")
+    if read["pinned"] in arms:
+        raise InputError(f"{where}: pinned must not be excluded, got {read['pinned']!r:.80}.")
+    read |= {"reward_range": bounds, "default_reward": float(read["default_reward"])}
+    return Settings(**{**read, "excluded": tuple(dict.fromkeys(arms))})
 
 
 def is_real(value: Any) -> bool:
@@ -126,6 +149,10 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _is_arm(value: Any) -> bool:
+    return isinstance(value, str) and 1 <= len(value) <= LONGEST_ID
 
 
 def _plan(path: Path, given: Mapping[str, Any]) -> Plan:

@@ -12,7 +12,7 @@ import numpy as np
 from neuralucb.algorithms import build
 from neuralucb.features import Vocabulary
 from neuralucb.online import OnlineBandit, snapshots
-from neuralucb.online.compiled import power_of_two
+from neuralucb.online.compiled import Programs, power_of_two
 from neuralucb.online.journal import Sync
 from neuralucb.online.keeper import Saved, readable
 from neuralucb.runtime.errors import InputError
@@ -28,6 +28,7 @@ from neuralucb.service.events import (
 from neuralucb.service.learner import Learner
 from neuralucb.service.store import (
     Activated,
+    Activity,
     Answer,
     Arm,
     Explained,
@@ -74,12 +75,16 @@ class EmbeddedStore:
         self._arms = power_of_two(arms)
         self._lock = threading.Lock()
         """held while events are resolved or activated: one of reward, activate and settle at a time"""
+        self._configuring = threading.Lock()
         self._recent: OrderedDict[str, bytes] = OrderedDict()
         self._ignored = {"repeated": 0, "unknown": 0}
         self._examined: tuple[float, StoreHealth] | None = None
         self._adopted = (self._bandit.state.lessons.good_at, time.time())
         """at which observation the model learned last, and when that was seen"""
-        self._learner = Learner(self._bandit, lambda: self._book.settings.learning)
+        self._learner = Learner(
+            self._bandit, lambda: self._book.settings.learning, lambda: self._book.settings.schedule
+        )
+        self._bandit.state.programs.set_floor(self._floor(self._book.settings))
 
     @property
     def plan(self) -> Plan:
@@ -89,13 +94,7 @@ class EmbeddedStore:
 
     def warm_up(self) -> None:
         """Compile what the first requests need; not lessons, for which no request waits."""
-        state, decisions = self._bandit.state, 1
-        while decisions <= BATCH:
-            contexts = state.shape.zeros(decisions, self._arms)
-            available = np.ones((decisions, self._arms), bool)
-            state.programs.choose_many(0, state.belief, contexts, available, capacity=self._arms)
-            decisions *= 2
-        state.programs.absorb(state.belief, state.shape.zeros(1), np.zeros(1, np.float32))
+        self._compile(self._bandit.state.programs)
 
     def vocabulary(self) -> list[str]:
         """Names with slots of their own."""
@@ -215,8 +214,13 @@ class EmbeddedStore:
         return self._book.settings
 
     def configure(self, settings: Settings) -> None:
-        """Use these from now on."""
-        self._bandit.record({"settings": settings._asdict()})
+        """Use these from now on; another floor is compiled before, while decisions are made with the old one."""
+        with self._configuring:
+            floor = self._floor(settings)
+            if floor != self._floor(self._book.settings):
+                self._compile(Programs(self._bandit.policy, self._bandit.settings["seed"], floor))
+            self._bandit.record({"settings": settings._asdict()})
+            self._bandit.state.programs.set_floor(floor)
 
     def snapshot(self) -> SnapshotRecord:
         """Write one."""
@@ -238,10 +242,27 @@ class EmbeddedStore:
             self._examined = now, self._examine(now)
         return self._examined[1]
 
+    def activity(self) -> Activity:
+        """As the journal has it, so also across restarts."""
+        return Activity(self._book.recent.listed(), tuple(self._book.lessons))
+
     def close(self) -> None:
         """Wait for the lesson under way, and sync."""
         self._learner.close()
         self._bandit.close()
+
+    def _floor(self, settings: Settings) -> float:
+        return self.plan.floor if settings.floor is None else settings.floor
+
+    def _compile(self, programs: Programs) -> None:
+        """Compile decisions and observations."""
+        state, decisions = self._bandit.state, 1
+        while decisions <= BATCH:
+            contexts = state.shape.zeros(decisions, self._arms)
+            available = np.ones((decisions, self._arms), bool)
+            programs.choose_many(0, state.belief, contexts, available, capacity=self._arms)
+            decisions *= 2
+        programs.absorb(state.belief, state.shape.zeros(1), np.zeros(1, np.float32))
 
     def _select(self, requests: Sequence[Request], indices: list[int], size: int) -> dict[int, Refusal]:
         """Decide some requests with one call; those that cannot be scored are refused, one by one."""

@@ -5,6 +5,7 @@ import hashlib
 import logging
 import secrets
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
@@ -18,12 +19,17 @@ from neuralucb.service.batching import Batcher
 from neuralucb.service.bodies import Ask
 from neuralucb.service.config import Config
 from neuralucb.service.errors import ServiceError
-from neuralucb.service.store import Activated, Answer, Refusal, Request, Reward, Rewarded, Store
+from neuralucb.service.store import Activated, Answer, LessonReport, Refusal, Request, Reward, Rewarded, Store
+from neuralucb.service.traffic import Traffic
+from neuralucb.service.values import Values, value_of
 
 __all__ = ["Engine"]
 
 MOST = 64
 """Requests that are decided in one call: more would make the first of them wait for the last."""
+
+VALUE_SECONDS = 2.0
+"""For how long what decisions were worth counts as new."""
 
 OPERATING = 4
 """Threads for all else: a snapshot waits for the lesson under way, and health must not wait for the snapshot."""
@@ -61,6 +67,9 @@ class Engine:
         self.pending: float = store.health().gauges.get("pending", 0)
         """events that wait for a reward, about a second ago"""
         self.settled: int = 0
+        self.traffic: Traffic = Traffic()
+        self.began: float = time.time()
+        self._valued: tuple[float, tuple[Values, Sequence[LessonReport]]] | None = None
         self.problem: str | None = None
         """why deadlines could not be kept the last time, if so"""
 
@@ -87,6 +96,14 @@ class Engine:
         if self._closing.is_set():
             raise ServiceError("unavailable", "the service is stopping.")
         return await asyncio.get_running_loop().run_in_executor(self._others, work)
+
+    async def values(self) -> tuple[Values, Sequence[LessonReport]]:
+        """What recent decisions were worth, and recent lessons; at most a few seconds old, however many ask."""
+        if self._valued is None or time.monotonic() - self._valued[0] > VALUE_SECONDS:
+            activity = await self.call(self.store.activity)
+            values = await self.call(lambda: value_of(activity.outcomes))
+            self._valued = time.monotonic(), (values, activity.lessons)
+        return self._valued[1]
 
     async def start(self) -> None:
         """Begin to look after deadlines."""
@@ -137,12 +154,16 @@ class Engine:
             registered.get(each) if arms is None or arms[index].features is None else arms[index].features
             for index, each in enumerate(ids)
         ]
-        excluded = set(ask.excluded)
+        settings = self.store.settings()
+        excluded = {*ask.excluded, *settings.excluded}
         allowed = np.array([each not in excluded for each in ids])
         if not allowed.any():
-            raise ServiceError("invalid_request", "at least one arm must not be excluded.", "excluded")
+            whom = " by the request or by the operator" if settings.excluded else ""
+            raise ServiceError("invalid_request", f"at least one arm must not be excluded{whom}.", "excluded")
         contexts = self.encoder.encode(ask.context, features, ids)
-        imposed = int(allowed.argmax()) if self.store.settings().mode == "apprentice" else None
+        imposed = int(allowed.argmax()) if settings.mode == "apprentice" else None
+        if settings.pinned in ids and allowed[ids.index(settings.pinned)]:
+            imposed = ids.index(settings.pinned)
         shown, digest = _written(ask, {"context": ask.context, "arms": dict(zip(ids, features, strict=True))}, ids)
         return Request(
             ask.event_id or secrets.token_hex(16), contexts, ids, allowed, shown, digest, ask.deferred, imposed,
@@ -154,7 +175,9 @@ class Engine:
             await asyncio.sleep(SETTLE_SECONDS)
             try:
                 self.settled += await self.call(self.store.settle)
-                self.pending = (await self.call(self.store.health)).gauges.get("pending", 0)
+                health = await self.call(self.store.health)
+                self.pending = health.gauges.get("pending", 0)
+                self.traffic.look(time.time(), health.counters)
                 self.problem = None
             except Exception as problem:
                 words = f"{type(problem).__name__}: {problem}"

@@ -16,7 +16,18 @@ from neuralucb.features import Vocabulary
 from neuralucb.online.annex import Exported
 from neuralucb.online.ledger import column
 from neuralucb.online.pending import let_others_run
-from neuralucb.service.store import Answer, Arm, Explained, Plan, Request, Settings, Status
+from neuralucb.service.recent import RecentOutcomes
+from neuralucb.service.store import (
+    Answer,
+    Arm,
+    Explained,
+    LessonReport,
+    Outcome,
+    Plan,
+    Request,
+    Settings,
+    Status,
+)
 
 __all__ = ["COUNTERS", "OPEN", "EventBook", "Kept", "arms_of", "change_of", "entry_of", "plan_fields", "read_settings"]
 
@@ -25,6 +36,9 @@ REMEMBERED = 50_000
 
 BLOCK = 64
 """Events that are put into JSON without letting other threads run."""
+
+LESSONS = 50
+"""Of which it is remembered how they went."""
 
 COUNTERS = ("observed", "defaulted", "expired", "late")
 OPEN = ("inactive", "waiting")
@@ -72,6 +86,18 @@ class Kept(NamedTuple):
         exploration = float(column(self.row[None], "exploration")[0])
         return Explained(self.answer(), mean, width, exploration, self.status, self.value, features, self.user)
 
+    def outcome(self) -> Outcome:
+        """In few numbers."""
+        chances = self.numbers("propensities").astype(np.float64)
+        chances = (chances / chances.sum()).tolist()
+        allowed = [index for index in range(len(self.arms)) if index not in self.excluded]
+        chosen, greedy = (int(column(self.row[None], name)[0]) for name in ("chosen", "greedy"))
+        return Outcome(
+            self.number, self.time, self.arms[chosen], chances[chosen], chosen == allowed[0], chances[allowed[0]],
+            min(chances[index] for index in allowed), len(allowed), self.imposed is None and chosen != greedy,
+            self.status, self.value, self.due,
+        )  # fmt: skip
+
     def numbers(self, name: str) -> np.ndarray:
         """[K] one column of what was believed of every arm."""
         return column(self.row[None], name)[0, : len(self.arms)]
@@ -81,7 +107,7 @@ class EventBook:
     """Events by id, and what else a service keeps. An `Annex` of an OnlineBandit.
 
     Notes are dictionaries; each key is one kind of change: `plan`, `settings`, `slots`, `arm`, `removed`, `events`
-    (with a decision), `changed` (status, reward and deadline of events) and `count`.
+    (with a decision), `changed` (status, reward and deadline of events), `lesson` and `count`.
     """
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
@@ -94,6 +120,8 @@ class EventBook:
         """events that wait for a reward or an activation"""
         self.counts: dict[str, int] = dict.fromkeys(COUNTERS, 0)
         self.vocabulary: Vocabulary = Vocabulary(Plan().slots)
+        self.recent: RecentOutcomes = RecentOutcomes()
+        self.lessons: deque[LessonReport] = deque(maxlen=LESSONS)
         self._remembered = remembered
         self._resolved: deque[str] = deque()
         """ids in the order in which they were resolved"""
@@ -136,6 +164,8 @@ class EventBook:
             self._add(entry, fields["first"] + row, fields["version"], fields["time"], arrays["rows"][row])
         for change in note.get("changed", ()):
             self._change(*change)
+        if "lesson" in note:
+            self.lessons.append(LessonReport(*note["lesson"]))
         for name in note.get("count", ()):
             self.counts[name] += 1
 
@@ -150,7 +180,9 @@ class EventBook:
             "arms": self.arms,
             "vocabulary": self.vocabulary.names,
             "counts": dict(self.counts),
+            "lessons": [list(each) for each in self.lessons],
         }
+        recent = self.recent.freeze()
 
         def export() -> Exported:
             every = list(events.values())
@@ -163,7 +195,10 @@ class EventBook:
                 "events": np.frombuffer(f"[{','.join(texts)}]".encode(), np.uint8),
                 "resolved": np.frombuffer(json.dumps(resolved).encode(), np.uint8),
                 "lengths": np.asarray([len(row) for row in rows], np.int64),
-                "rows": np.concatenate([np.zeros(0, np.float32), *rows]),
+                "rows": np.concatenate(rows)
+                if rows
+                else np.zeros(0, np.float32),  # as the policy computes: 32 or 64 bits
+                **recent(),
             }
 
         return export
@@ -176,6 +211,8 @@ class EventBook:
         self.arms = fields["arms"]
         self.vocabulary.assign(fields["vocabulary"])
         self.counts = dict.fromkeys(COUNTERS, 0) | fields["counts"]
+        self.lessons = deque((LessonReport(*each) for each in fields.get("lessons", ())), LESSONS)
+        self.recent.restore(arrays)
         self.events, self._due, start = {}, [], 0
         entries = json.loads(arrays["events"].tobytes())
         for entry, length in zip(entries, arrays["lengths"].tolist(), strict=True):
@@ -195,6 +232,8 @@ class EventBook:
         self.events[event_id] = event
         self.open += 1
         self.put_back([event])
+        if self.recent.wants(number):
+            self.recent.add(event.outcome())
 
     def _change(
         self, event_id: str, status: Status, value: float | None, due: float | None, reward_id: str | None
@@ -202,6 +241,7 @@ class EventBook:
         before = self.events[event_id]
         ids = before.reward_ids if reward_id is None else (*before.reward_ids, reward_id)
         event = before._replace(status=status, value=value, due=due, reward_ids=ids)
+        self.recent.change(event.number, status, value, due)
         if status in OPEN:
             self.events[event_id] = event
             if due != before.due:
@@ -248,7 +288,8 @@ def plan_fields(plan: Plan) -> dict[str, Any]:
 def read_settings(fields: dict[str, Any]) -> Settings:
     """Settings from JSON."""
     bounds = fields.get("reward_range")
-    return Settings(**{**fields, "reward_range": None if bounds is None else (bounds[0], bounds[1])})
+    read = {**fields, "reward_range": None if bounds is None else (bounds[0], bounds[1])}
+    return Settings(**{**read, "excluded": tuple(fields.get("excluded", ()))})
 
 
 def arms_of(arms: dict[str, Any]) -> list[Arm]:

@@ -17,7 +17,7 @@ from neuralucb.service.metrics import Metrics
 
 __all__ = ["Application", "Call", "Reply", "Route", "json_reply"]
 
-Role: TypeAlias = Literal["decide", "reward", "admin", "anyone"]
+Role: TypeAlias = Literal["decide", "reward", "admin", "read", "anyone"]
 Message: TypeAlias = dict[str, Any]
 
 LARGEST_PATH = 8192
@@ -43,6 +43,7 @@ class Call(NamedTuple):
     body: Any
     """JSON; None where the route takes none"""
     application: "Application"
+    headers: Sequence[tuple[bytes, bytes]] = ()
 
 
 class Route(NamedTuple):
@@ -89,6 +90,19 @@ class Application:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1003})
 
+    def authorize(self, role: Role, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        """Refuse a request without a token of the role, if tokens are set."""
+        tokens = self.config.tokens
+        if role == "anyone" or not tokens.required:
+            return
+        given = _token(headers)
+        if not any(_is_one_of(given, words) for words in tokens):
+            raise ServiceError(
+                "unauthorized", "a token is needed: Authorization: Bearer TOKEN, or Ocp-Apim-Subscription-Key: TOKEN."
+            )
+        if not _is_one_of(given, tokens.admin) and not _is_one_of(given, _of_role(tokens, role)):
+            raise ServiceError("forbidden", f"this needs a token of the role {role}.")
+
     async def _live(
         self, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
     ) -> None:
@@ -111,10 +125,10 @@ class Application:
         route: Route | None = None
         try:
             route, parts = self._find(scope)
-            self._authorize(route.role, scope["headers"])
+            self.authorize(route.role, scope["headers"])
             body = await self._read(scope, receive) if route.body else None
             assert self._engine is not None
-            reply = await route.handle(Call(self._engine, self.metrics, parts, body, self))
+            reply = await route.handle(Call(self._engine, self.metrics, parts, body, self, scope["headers"]))
         except ClientGoneError:
             return
         except Exception as problem:
@@ -151,18 +165,6 @@ class Application:
                 "method_not_allowed", f"{path:.80} takes {', '.join(sorted(methods))}, not {method:.20}."
             )
         raise ServiceError("not_found", f"there is no path {path:.80}; /openapi.json lists those that there are.")
-
-    def _authorize(self, role: Role, headers: Sequence[tuple[bytes, bytes]]) -> None:
-        tokens = self.config.tokens
-        if role == "anyone" or not tokens.required:
-            return
-        given = _token(headers)
-        if not any(_is_one_of(given, words) for words in tokens):
-            raise ServiceError(
-                "unauthorized", "a token is needed: Authorization: Bearer TOKEN, or Ocp-Apim-Subscription-Key: TOKEN."
-            )
-        if not _is_one_of(given, tokens.admin) and not _is_one_of(given, _of_role(tokens, role)):
-            raise ServiceError("forbidden", f"this needs a token of the role {role}.")
 
     async def _read(self, scope: Message, receive: Callable[[], Awaitable[Message]]) -> Any:
         """The body as JSON: at most so many bytes, in at most so many seconds."""
@@ -244,4 +246,6 @@ def _is_one_of(given: bytes, words: Sequence[str]) -> bool:
 
 
 def _of_role(tokens: Tokens, role: Role) -> Sequence[str]:
-    return {"decide": tokens.decide, "reward": tokens.reward, "admin": tokens.admin, "anyone": ()}[role]
+    return {"decide": tokens.decide, "reward": tokens.reward, "admin": tokens.admin, "read": tokens.read, "anyone": ()}[
+        role
+    ]

@@ -4,6 +4,7 @@ With hundreds of rewards per second the schedule alone would make lessons one af
 for the processor. A lesson of a second is followed by three without one. Snapshots bound what a restart has to replay.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from neuralucb.online import OnlineBandit
 from neuralucb.online.lessons import log_failure
 from neuralucb.schedules import next_due, read_schedule
+from neuralucb.service.store import LessonReport
 
 __all__ = ["Learner"]
 
@@ -30,14 +32,15 @@ CLOSING_CHANGES = 500
 class Learner:
     """Calls `learn` of a bandit whose own schedule is switched off.
 
-    is_on  whether lessons are wanted at the moment
+    is_on     whether lessons are wanted at the moment
+    schedule  when to learn; None: as the bandit's settings say
     """
 
-    def __init__(self, bandit: OnlineBandit, is_on: Callable[[], bool]) -> None:
+    def __init__(self, bandit: OnlineBandit, is_on: Callable[[], bool], schedule: Callable[[], str | None]) -> None:
         self._bandit: OnlineBandit = bandit
         self._is_on = is_on
         bandit.settings["learning"] = "manual"  # its thread goes on making snapshots
-        self._schedule = read_schedule(bandit.settings["schedule"])
+        self._schedule = schedule
         self._stop = threading.Event()
         is_long = bandit.health().replayed >= CLOSING_CHANGES  # the next restart need not replay it all again
         self._snapshot_at = (-SNAPSHOT_SECONDS, -SNAPSHOT_CHANGES) if is_long else (time.monotonic(), self._changes())
@@ -61,13 +64,14 @@ class Learner:
             self._make(self._snapshot)
 
     def _due(self) -> int | None:
-        return next_due(self._schedule, since=self._bandit.state.learned_at)
+        schedule = self._schedule() or self._bandit.settings["schedule"]
+        return next_due(read_schedule(schedule), since=self._bandit.state.learned_at)
 
     def _run(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):
             began = time.monotonic()
             if self._is_lesson_due():
-                self._make(self._bandit.learn)
+                self._make(self._learn)
             if began - self._snapshot_at[0] >= SNAPSHOT_SECONDS and (
                 self._changes() - self._snapshot_at[1] >= SNAPSHOT_CHANGES
             ):
@@ -81,6 +85,15 @@ class Learner:
     def _changes(self) -> int:
         counts = self._bandit.state.counts
         return counts["decisions"] + counts["observed"]
+
+    def _learn(self) -> None:
+        began = time.monotonic()
+        lesson = self._bandit.learn()
+        loss = lesson.loss if math.isfinite(lesson.loss) else None
+        report = LessonReport(
+            time.time(), lesson.observations, lesson.promoted, loss, lesson.failure, time.monotonic() - began
+        )
+        self._bandit.record({"lesson": list(report)})
 
     def _snapshot(self) -> None:
         self._snapshot_at = time.monotonic(), self._changes()

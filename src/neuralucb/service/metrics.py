@@ -1,8 +1,9 @@
 """Metrics in Prometheus' text format: requests and their latency, queues, and what the store counts."""
 
 import math
+import time
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 
 from neuralucb import __version__
@@ -11,6 +12,9 @@ __all__ = ["Metrics", "escape"]
 
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """Upper bounds of the latency's histogram, in seconds."""
+
+RECENT = 1000
+"""Answers per route whose latency is known exactly."""
 
 
 class Metrics:
@@ -24,12 +28,19 @@ class Metrics:
         self.seconds: Counter[str] = Counter()
         self.matched: Counter[str] = Counter()
         """apprentice mode: whether the policy would have chosen what the application did"""
+        self.recent: dict[str, deque[float]] = {}
+        """seconds of the last answers, per route"""
+        self.overloaded_at: float | None = None
+        """when the last request was answered 429, seconds since 1970"""
 
     def count(self, route: str, status: int, seconds: float) -> None:
         """One more answer."""
         self.requests[route, status] += 1
         self.latency.setdefault(route, [0] * (len(BUCKETS) + 1))[bisect_left(BUCKETS, seconds)] += 1
         self.seconds[route] += seconds  # type: ignore[assignment]
+        self.recent.setdefault(route, deque(maxlen=RECENT)).append(seconds)
+        if status == 429:
+            self.overloaded_at = time.time()
 
     def text(self, counters: Mapping[str, float], gauges: Mapping[str, float]) -> str:
         """All of it, with counters and gauges of others."""

@@ -80,6 +80,8 @@ def _paths() -> dict[str, Any]:
             "post": _operation("makeSnapshot", "Make a snapshot", None, {"201": "Snapshot"}),
         },
         "/v1/rollback": {"post": _operation("rollback", "Return to a snapshot", "Rollback", {"200": "Snapshot"}, 404)},
+        "/v1/status": {"get": _operation("status", "What an operator looks at", None, {"200": "Status"})},
+        "/": {"get": _operation("dashboard", "The dashboard", None, {"200": "html"})},
         "/health": {"get": _operation("health", "Health in full", None, {"200": "Health"})},
         "/health/live": {"get": _operation("live", "Whether the process answers", None, {"200": "Words"})},
         "/health/ready": {"get": _operation("ready", "Whether decisions are accepted", None, {"200": "Words"})},
@@ -106,8 +108,8 @@ def _operation(
     """One method of a path; every one may answer the errors of tokens, limits and a store that is not available."""
     responses: dict[str, Any] = {}
     for status, schema in answers.items():
-        kind = "text/plain" if schema == "text" else "application/json"
-        shape = {"type": "string"} if schema == "text" else _ref(str(schema))
+        kind = {"text": "text/plain", "html": "text/html"}.get(str(schema), "application/json")
+        shape = _ref(str(schema)) if kind == "application/json" else {"type": "string"}
         responses[status] = {"description": summary} | (
             {} if schema is None else {"content": {kind: {"schema": shape}}}
         )
@@ -164,7 +166,12 @@ _SETTINGS: dict[str, Any] = {
     "aggregation": {"enum": ["earliest", "sum"]},
     "learning": {"type": "boolean"},
     "reward_range": _or_null(_list(_REWARD, minItems=2, maxItems=2)),
+    "excluded": _list(_ID, maxItems=1000),
+    "pinned": _or_null(_ID),
+    "floor": _or_null({"type": "number", "minimum": 0, "maximum": 1}),
+    "schedule": _or_null({"type": "string", "maxLength": 256}),
 }
+_ALARM = _object("level words", level={"enum": ["bad", "warning", "note"]}, words=_WORD)
 _ERROR = _object("code message", closed=False, code=_WORD, message=_WORD, target=_WORD)
 _SCHEMAS: dict[str, Any] = {
     "Anything": {"type": "object"},
@@ -205,7 +212,10 @@ _SCHEMAS: dict[str, Any] = {
     "SettingsChange": _object("", **_SETTINGS),
     "Snapshot": _object("number time observations", closed=False, number=_COUNT, time=_NUMBER, observations=_COUNT),
     "Snapshots": _object("snapshots", snapshots=_list(_ref("Snapshot"))),
-    "Rollback": _object("snapshot", snapshot=_COUNT),
+    "Rollback": {"anyOf": [_object("snapshot", snapshot=_COUNT), _object("time", time=_NUMBER)]},
+    "Status": _object(
+        "time alarms values", closed=False, time=_NUMBER, alarms=_list(_ALARM), values={"type": "object"}
+    ),
     "Health": _object("status", closed=False, status=_WORD),
     "Rank": _object(
         "actions",

@@ -12,7 +12,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from neuralucb.runtime.errors import InputError
-from neuralucb.service import openapi, personalizer, v1
+from neuralucb.service import dashboard, openapi, personalizer, status, v1
 from neuralucb.service.config import Config, is_loopback
 from neuralucb.service.engine import Engine
 from neuralucb.service.http import Application
@@ -51,7 +51,9 @@ def serve(address: str, config: Config, *, host: str, port: int) -> None:
 
 def application(open_engine: Callable[[], Engine], config: Config) -> Application:
     """All routes, as an ASGI application."""
-    return Application(open_engine, config, (*v1.ROUTES, *personalizer.ROUTES, *openapi.ROUTES))
+    return Application(
+        open_engine, config, (*v1.ROUTES, *status.ROUTES, *dashboard.ROUTES, *personalizer.ROUTES, *openapi.ROUTES)
+    )
 
 
 def check_address(host: str, config: Config) -> None:

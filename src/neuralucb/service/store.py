@@ -30,11 +30,14 @@ import numpy as np
 
 __all__ = [
     "Activated",
+    "Activity",
     "Aggregation",
     "Answer",
     "Arm",
     "Explained",
+    "LessonReport",
     "Mode",
+    "Outcome",
     "Plan",
     "Refusal",
     "Request",
@@ -95,6 +98,14 @@ class Settings(NamedTuple):
     """False pauses lessons; rewards are recorded all the same"""
     reward_range: tuple[float, float] | None = None
     """rewards outside are refused by the service, before the store sees them"""
+    excluded: tuple[str, ...] = ()
+    """ids of arms that are not chosen, whoever asks"""
+    pinned: str | None = None
+    """the id of an arm that is answered wherever it is allowed, and learned from"""
+    floor: float | None = None
+    """share of decisions made uniformly at random; None: as the plan says"""
+    schedule: str | None = None
+    """when to learn, in observations; None: as the plan says"""
 
 
 class Request(NamedTuple):
@@ -115,7 +126,8 @@ class Request(NamedTuple):
     deferred: bool = False
     """whether the event is inactive until it is activated"""
     imposed: int | None = None
-    """the position that is answered whatever the policy prefers: the application's own choice in apprentice mode"""
+    """the position that is answered whatever the policy prefers: the application's own choice in apprentice mode, or
+    the arm that an operator has pinned"""
     user: str | None = None
     """the key by which data of one person can be deleted"""
 
@@ -194,6 +206,57 @@ class SnapshotRecord(NamedTuple):
     """kept whatever the retention says"""
 
 
+class Outcome(NamedTuple):
+    """A recent decision and what became of it, in few numbers: what policies can be valued with."""
+
+    number: int
+    """rises with time"""
+    time: float
+    """of the decision, seconds since 1970"""
+    arm: str
+    """the one used"""
+    propensity: float
+    """of it; 1 where the choice was deterministic or imposed"""
+    is_first: bool
+    """whether it is the first arm that was allowed, which an application without a bandit would use"""
+    first_propensity: float
+    """of that first arm"""
+    least_propensity: float
+    """of the allowed arm that was least likely"""
+    allowed: int
+    """how many arms were allowed"""
+    explored: bool
+    """whether another arm had the highest mean, and nothing was imposed"""
+    status: Status
+    reward: float | None
+    due: float | None
+    """when its time is up"""
+    stands_for: int = 1
+    """decisions that it represents, where only some are remembered"""
+
+
+class LessonReport(NamedTuple):
+    """How one lesson went."""
+
+    time: float
+    """of its end, seconds since 1970"""
+    observations: int
+    promoted: bool
+    loss: float | None
+    failure: str | None
+    seconds: float
+
+
+class Activity(NamedTuple):
+    """What happened lately, for the dashboard: bounded, however much traffic there is."""
+
+    outcomes: Sequence[Outcome]
+    """oldest first; a uniform sample of recent decisions, or all of them. It goes back further than events wait for
+    their rewards: else it would have clicks, which come soon, and lack what nobody clicked"""
+    lessons: Sequence[LessonReport]
+    """oldest first"""
+
+
 class StoreHealth(NamedTuple):
     """What a person on call, and `/metrics`, want to know. Counters never fall, but by a new store."""
 
@@ -265,7 +328,10 @@ class Store(Protocol):
         """The current ones."""
 
     def configure(self, settings: Settings) -> None:
-        """Use these from now on, durably, in all replicas within a second."""
+        """Use these from now on, durably, in all replicas within a second.
+
+        Raises InputError for one that the store cannot change.
+        """
 
     def snapshot(self) -> SnapshotRecord:
         """Make one now."""
@@ -281,6 +347,9 @@ class Store(Protocol):
 
     def health(self) -> StoreHealth:
         """Cheap enough to be asked every second."""
+
+    def activity(self) -> Activity:
+        """Recent decisions and lessons, for the dashboard; asked every few seconds while somebody looks."""
 
     def close(self) -> None:
         """Sync, and release what is held. Closing twice does no harm."""

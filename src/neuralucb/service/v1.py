@@ -15,11 +15,11 @@ from neuralucb.service.bodies import (
     read_reward,
     refuse_unknown,
 )
-from neuralucb.service.config import check_settings
+from neuralucb.service.config import check_settings, is_real
 from neuralucb.service.engine import Made
 from neuralucb.service.errors import ServiceError, as_service_error, error_body
 from neuralucb.service.http import Call, Reply, Route, json_reply
-from neuralucb.service.store import SnapshotRecord, Status
+from neuralucb.service.store import SnapshotRecord, Status, Store
 
 __all__ = ["ROUTES"]
 
@@ -160,12 +160,15 @@ async def make_snapshot(call: Call) -> Reply:
 
 
 async def rollback(call: Call) -> Reply:
-    """Return to a snapshot."""
-    number = call.body.get("snapshot") if isinstance(call.body, dict) else None
-    if type(number) is not int or len(call.body) != 1:
-        raise ServiceError("invalid_request", 'the body must be {"snapshot": NUMBER}.', "snapshot")
+    """Return to a snapshot: that of a number, or the last one before a moment."""
+    fields = call.body if isinstance(call.body, dict) and len(call.body) == 1 else {}
+    number, moment = fields.get("snapshot"), fields.get("time")
+    if type(number) is not int and not is_real(moment):
+        raise ServiceError(
+            "invalid_request", 'the body must be {"snapshot": NUMBER}, or {"time": SECONDS SINCE 1970}.', "snapshot"
+        )
     try:
-        record = await call.engine.call(lambda: call.engine.store.rollback(number))
+        record = await call.engine.call(lambda: _roll_back(call.engine.store, number, moment))
     except InputError as problem:
         raise ServiceError("not_found", str(problem), "snapshot") from None
     return json_reply(record._asdict())
@@ -220,12 +223,22 @@ ROUTES = (
     Route("GET", "/v1/snapshots", "admin", list_snapshots),
     Route("POST", "/v1/snapshots", "admin", make_snapshot),
     Route("POST", "/v1/rollback", "admin", rollback, body=True),
-    Route("GET", "/health", "admin", health),
+    Route("GET", "/health", "read", health),
     Route("GET", "/health/live", "anyone", live),
     Route("GET", "/health/ready", "anyone", ready),
-    Route("GET", "/metrics", "admin", show_metrics),
+    Route("GET", "/metrics", "read", show_metrics),
 )
 """Which token a request needs, and what answers it."""
+
+
+def _roll_back(store: Store, number: int | None, moment: float | None) -> SnapshotRecord:
+    if number is None:
+        assert moment is not None
+        earlier = [each for each in store.snapshots() if each.time <= moment]
+        if not earlier:
+            raise InputError("time must not be before the oldest snapshot; GET /v1/snapshots lists them.")
+        number = max(earlier, key=lambda each: each.time).number
+    return store.rollback(number)
 
 
 def _decision(call: Call, made: Made) -> dict[str, Any]:
