@@ -61,7 +61,7 @@ def read_settings(stored: dict[str, Any]) -> Settings:
     known = {name: value for name, value in stored.items() if name in Settings._fields}
     if known.get("reward_range") is not None:
         known["reward_range"] = tuple(known["reward_range"])
-    return Settings(**known)
+    return Settings(**{**known, "excluded": tuple(known.get("excluded", ()))})
 
 
 def settings_json(settings: Settings) -> str:

@@ -17,6 +17,7 @@ from neuralucb.online.compiled import power_of_two
 from neuralucb.online.process_lock import ProcessLock
 from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.service.postgres import events, snapshots, statistics
+from neuralucb.service.postgres.activity import recent_activity
 from neuralucb.service.postgres.address import Address, read_address
 from neuralucb.service.postgres.choosing import Chosen, choose
 from neuralucb.service.postgres.follower import Follower, read_arms
@@ -26,6 +27,7 @@ from neuralucb.service.postgres.retention import Retention
 from neuralucb.service.postgres.schema import LOCKS, install, is_storable, settings_json
 from neuralucb.service.store import (
     Activated,
+    Activity,
     Answer,
     Arm,
     Explained,
@@ -195,6 +197,9 @@ class PostgresStore:
         """Use these from now on, in all replicas."""
         if settings.wait_seconds is None and settings.aggregation == "sum":
             raise InputError("wait_seconds must be a number with aggregation sum, got None: sums end when time is up.")
+        for name in ("floor", "schedule"):
+            if getattr(settings, name) is not None:
+                raise InputError(f"{name} stays as the store in PostgreSQL was made; it must be null.")
         self._ask(
             "WITH changed AS (UPDATE bandit SET settings = %s RETURNING 1) "
             "SELECT pg_notify('neuralucb_' || current_schema(), 'settings') FROM changed",
@@ -217,6 +222,11 @@ class PostgresStore:
     def pin(self, number: int, *, pinned: bool = True) -> SnapshotRecord:
         """Keep a snapshot whatever the retention says, or no longer."""
         return self._questions.run(lambda cursor: snapshots.pin(cursor, number, pinned=pinned))
+
+    def activity(self) -> Activity:
+        """Recent decisions of all replicas, and lessons."""
+        wait = self._follower.settings.wait_seconds
+        return self._questions.run(lambda cursor: recent_activity(cursor, wait))
 
     def health(self) -> StoreHealth:
         """Counters of all processes, and what is wrong; known also while the database cannot be reached."""
