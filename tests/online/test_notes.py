@@ -91,3 +91,23 @@ def test_a_note_depends_on_what_was_played_not_on_what_the_policy_that_chose_bel
     other = choice._replace(mean=-np.asarray(choice.mean), score=-np.asarray(choice.score))
     ours, theirs = (remember(policy, belief, rows[3], everything, each).note for each in (choice, other))
     np.testing.assert_array_equal(ours, theirs)
+
+
+def test_an_exploration_of_epoch_greedy_ends_with_its_own_reward_not_with_a_late_one():
+    one = OnlineBandit(make("epoch-greedy", exploitation=1.0), learning="manual")
+    rows = contexts(4, 4, ARMS)
+
+    def explores(decision):
+        return np.allclose(decision.propensities, 1 / ARMS)
+
+    one.observe(one.select(rows[0]).id, 1.0)  # the first exploration, which one greedy choice follows
+    late, greedy = one.select(rows[1]), one.select(rows[2])
+    assert not any(map(explores, (late, greedy)))
+    one.observe(greedy.id, 1.0)
+    exploration = one.select(rows[3])
+    assert explores(exploration)
+    one.observe(late.id, 1.0)
+    assert explores(one.select(rows[3]))
+    one.observe(exploration.id, 1.0)
+    assert not explores(one.select(rows[3]))
+    assert int(one.state.belief.epoch) == 2
