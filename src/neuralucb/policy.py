@@ -115,7 +115,8 @@ class Note(NamedTuple):
     size: int
     """n"""
     take: Callable[[Belief, Context, jax.Array, Choice], jax.Array]
-    """belief, contexts, available, choice -> [n] float32. The arm and its propensity are those that were played."""
+    """belief, contexts, available, choice -> [n] float32. The arm and its propensity are those that were played; means,
+    widths and scores may be those of another policy that chose, such as EXP4 with this one as an expert."""
 
 
 @brief

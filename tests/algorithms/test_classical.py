@@ -273,13 +273,23 @@ def test_without_noise_perturbed_history_is_greedy_ridge_regression():
     [
         ("lin-ucb+exp4", "experts must be other algorithms that learn, got 'exp4' among them"),
         ("oracle", "experts must be other algorithms that learn, got 'oracle' among them"),
-        ("lin-ucb+magic", "'magic' is not known"),
+        ("lin-ucb+magic", "experts must be .*, got 'magic': algorithm 'magic' is not known; known: neural-mix"),
         ("lin-ucb+", r"experts \(ξ_i\) must be names of algorithms, with \+ between them"),
     ],
 )
 def test_experts_that_cannot_advise_are_refused(experts, message):
     with pytest.raises(ValueError, match=message):
         build("exp4", dim=DIM, experts=experts)
+
+
+def test_experts_may_be_a_list():
+    assert build("exp4", dim=DIM, experts=["lin-ucb", "lin-ts"]) == build("exp4", dim=DIM, experts="lin-ucb+lin-ts")
+
+
+def test_a_cover_without_exploration_is_refused():
+    """Without ε_t, an arm that no policy chooses would have the bonus 0/0."""
+    with pytest.raises(ValueError, match=r"exploration \(c\) must be a number > 0, got 0"):
+        build("online-cover", dim=DIM, exploration=0)
 
 
 def test_a_note_of_another_size_is_refused():

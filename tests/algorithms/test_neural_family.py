@@ -231,3 +231,22 @@ def test_a_network_without_a_last_layer_is_refused_where_one_is_needed():
     for name in ("neural-linear", "neural-linear-lm", "bdqn", "neural-lin-ucb", "neural-variance-lin-ucb"):
         with pytest.raises(ValueError, match="must tell its last hidden layer"):
             build(name, dim=3, network=plain)
+
+
+def test_rewards_in_another_unit_change_no_decision_of_ee_net():
+    """Its second network learns what the first missed, before the first lesson in the caller's unit."""
+    contexts, rewards = stream()
+    bandit = build("ee-net", dim=DIM, width=WIDTH, steps=20, batch_size=8, memory=16)
+    select, observe, learn = map(jax.jit, (bandit.select, bandit.observe, bandit.learn))
+    arms = {}
+    for unit in (1, 1024):
+        belief, played, got = bandit.init(jax.random.key(0)), np.zeros((ROUNDS, DIM)), np.zeros(ROUNDS)
+        for t in range(ROUNDS):
+            arm = int(select(jax.random.key(t), belief, contexts[t]).arm)
+            arms.setdefault(unit, []).append(arm)
+            played[t], got[t] = contexts[t, arm], unit * rewards[t, arm]
+            belief = observe(belief, played[t], got[t])
+            if t % EVERY == EVERY - 1:
+                belief, _ = learn(jax.random.key(t), belief, History(played, got, np.int32(t + 1), np.int32(t + 1)))
+    assert arms[1] == arms[1024]
+    assert len(set(arms[1][EVERY:])) > 1

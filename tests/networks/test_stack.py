@@ -173,6 +173,8 @@ def test_labelled_data_are_played_by_a_convolutional_network():
         ({"network": "cnn"}, "image must be given for contexts of 6 numbers, which are no square"),
         ({"network": "cnn", "image": (2, 2)}, "image must have 6 numbers, as a context has, got 2x2: 4"),
         ({"image": "large"}, "must be auto, or an image's height, width and perhaps channels.*got 'large'"),
+        ({"categories": "0:3"}, "categories must not be set with network=mlp, .* got '0:3'; take network=embedding"),
+        ({"network": "residual", "image": "3x2"}, "image must not be set with network=residual, .*take network=cnn"),
         ({"network": "residual", "depth": 1}, "depth .L. must be a whole number ≥ 2"),
     ],
 )

@@ -77,3 +77,37 @@ def test_a_window_observes_again_with_notes_and_a_fit_without():
     for index, reward in enumerate(rewards):
         belief = policy.observe(belief, jax.tree.map(lambda leaf: leaf[index], stored), np.float32(reward))  # noqa: B023
     np.testing.assert_allclose(one.state.belief.b, belief.b, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", NOTING)
+def test_a_note_depends_on_what_was_played_not_on_what_the_policy_that_chose_believed(name):
+    """As an expert of EXP4, a policy takes notes of decisions whose means are not its own."""
+    policy = make(name, **settings_of(name))
+    belief, rows, everything = policy.init(jax.random.key(0)), contexts(3, 4, ARMS), np.ones(ARMS, bool)
+    for row in rows[:3]:
+        choice = policy.select(jax.random.key(1), belief, row)
+        belief = policy.observe(belief, remember(policy, belief, row, everything, choice), np.float32(1))
+    choice = policy.select(jax.random.key(1), belief, rows[3])
+    other = choice._replace(mean=-np.asarray(choice.mean), score=-np.asarray(choice.score))
+    ours, theirs = (remember(policy, belief, rows[3], everything, each).note for each in (choice, other))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_an_exploration_of_epoch_greedy_ends_with_its_own_reward_not_with_a_late_one():
+    one = OnlineBandit(make("epoch-greedy", exploitation=1.0), learning="manual")
+    rows = contexts(4, 4, ARMS)
+
+    def explores(decision):
+        return np.allclose(decision.propensities, 1 / ARMS)
+
+    one.observe(one.select(rows[0]).id, 1.0)  # the first exploration, which one greedy choice follows
+    late, greedy = one.select(rows[1]), one.select(rows[2])
+    assert not any(map(explores, (late, greedy)))
+    one.observe(greedy.id, 1.0)
+    exploration = one.select(rows[3])
+    assert explores(exploration)
+    one.observe(late.id, 1.0)
+    assert explores(one.select(rows[3]))
+    one.observe(exploration.id, 1.0)
+    assert not explores(one.select(rows[3]))
+    assert int(one.state.belief.epoch) == 2

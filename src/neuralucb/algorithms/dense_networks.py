@@ -16,9 +16,11 @@ from neuralucb.networks.residual import residual
 from neuralucb.runtime.errors import InputError
 from neuralucb.settings import Setting, integer
 
-__all__ = ["FRONTS", "category_columns"]
+__all__ = ["FRONTS", "category_columns", "check_fronts"]
 
 AUTO = "auto"
+
+OURS = (DEFAULT, "residual", "layer-norm", "embedding", "cnn")
 
 SHAPE = ("width", "depth", "initialization", "scaling", "duplicate", "biases")
 
@@ -26,6 +28,17 @@ SHAPE = ("width", "depth", "initialization", "scaling", "duplicate", "biases")
 def category_columns(settings: Mapping[str, Any]) -> tuple[int, ...]:
     """The columns that the network reads as codes of categories, and that must not be scaled."""
     return tuple(_categories(settings)) if settings.get("network") == "embedding" else ()
+
+
+def check_fronts(settings: Mapping[str, Any]) -> None:
+    """Refuse categories and images for a network of ours that would not look at them; one of the user's may."""
+    network = settings.get("network", DEFAULT)
+    for name, unset, reader in (("categories", "", "embedding"), ("image", AUTO, "cnn")):
+        if network in OURS and network != reader and settings.get(name, unset) != unset:
+            raise InputError(
+                f"{name} must not be set with network={network}, which does not look at it, got {settings[name]!r}; "
+                f"take network={reader}."
+            )
 
 
 def _read_categories(value: Any) -> str:

@@ -29,18 +29,18 @@ POOLED = 128
 """Numbers to which a gradient is pooled, if it has more."""
 
 DEPARTS = (
-    "the linear decision maker f_1 + f_2, one of the text's, without its third network; and an exploration network "
-    "that remembers the last rounds only"
+    "the linear decision maker f_1 + f_2, one of the text's, without its third network; gradients pooled to at most "
+    "128 numbers, of norm 1; and an exploration network that remembers the last rounds only"
 )
 
 
 def ee_net(task: Task, settings: Mapping[str, Any]) -> Policy:
     """EE-Net: argmax f_1(x_a) + f_2(∇f_1(x_a)), f_2 trained on what f_1 missed (Ban et al. 2022, Algorithm 1).
 
-    The gradient is pooled to at most 128 numbers. A round costs K gradients and K evaluations of the second network, a
-    training two networks.
-    Departs from the paper in: the linear decision maker f_1 + f_2, one of the text's, without its third network; and an
-    exploration network that remembers the last `memory` rounds only.
+    A round costs K gradients and K evaluations of the second network, a training two networks.
+    Departs from the paper in: the linear decision maker f_1 + f_2, one of the text's, without its third network;
+    gradients pooled to at most 128 numbers, of norm 1; and an exploration network that remembers the last `memory`
+    rounds only.
     """
 
     def make(task: Task) -> Policy:

@@ -19,7 +19,8 @@ def epoch_greedy(task: Task, settings: Mapping[str, Any]) -> Policy:
     It learns from the uniform choices alone (Langford & Zhang 2008, Algorithm 1). A round costs O(K d²). Its
     propensities are exact.
     Departs from the paper in: the policies it learns, the greedy ones of a ridge regression, where the text minimizes
-    the importance-weighted error over any class; and c√ℓ, with c in place of the text's constants.
+    the importance-weighted error over any class; c√ℓ, with c in place of the text's constants; and epochs that are
+    counted in rewards.
     """
     features = linear_features(task)
     estimator = ridge(features, linear_design(task, settings))

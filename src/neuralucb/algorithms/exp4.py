@@ -37,14 +37,19 @@ def check_experts(task: Task, settings: Mapping[str, Any]) -> None:
     from neuralucb.algorithms.registry import find_algorithm
 
     for name in settings["experts"].split(SEPARATOR):
-        if name == "exp4" or find_algorithm(name).sees_expected:
+        try:
+            algorithm = find_algorithm(name)
+            algorithm.check(task, {each.name: each.default for each in algorithm.settings})
+        except InputError as problem:
+            raise InputError(f"experts must be algorithms that can be built here, got {name!r}: {problem}") from None
+        if name == "exp4" or algorithm.sees_expected:
             raise InputError(f"experts must be other algorithms that learn, got {name!r} among them; leave it out.")
-        algorithm = find_algorithm(name)
-        algorithm.check(task, {each.name: each.default for each in algorithm.settings})
 
 
 def _read_names(value: Any) -> str:
-    names = [name.strip() for name in str(value).split(SEPARATOR)]
+    """NAME+NAME+…, from text, a list or a tuple."""
+    text = SEPARATOR.join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+    names = [name.strip() for name in text.split(SEPARATOR)]
     if not all(names):
         raise InputError(
             f"must be names of algorithms, with {SEPARATOR} between them, such as lin-ucb{SEPARATOR}lin-ts"

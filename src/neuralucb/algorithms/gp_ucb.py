@@ -29,7 +29,8 @@ def gp_ucb(task: Task, settings: Mapping[str, Any]) -> Policy:
     β_t grows with t; and where arms share a context its kernel is k(x, x') for the same arm and 0 for another
     (Krause & Ong 2011: a product of kernels over arms and contexts), not that of (0, …, x, …, 0).
     A round costs O(K budget²), from the first.
-    Departs from the paper in: observations after the first `budget`, which are not added.
+    Departs from the paper in: observations after the first `budget`, which are not added; and c, by default the root of
+    the 1/5 by which the text's experiments scale β_t.
     """
     similarity = rbf(settings["bandwidth"]) if settings["kernel"] == "rbf" else inner
     budget = settings["budget"] if task.rounds is None else min(settings["budget"], task.rounds)

@@ -18,7 +18,7 @@ def lin_ts(task: Task, settings: Mapping[str, Any]) -> Policy:
 
     A round costs O(K d²), and O(K²) for the propensities, whose error is that of `thompson`.
     Departs from the paper in: a sample for each arm, where the text draws one parameter for all of them. For arms that
-    share a context the two are the same, since each arm has a parameter to itself.
+    share a context the two are the same, since each arm has a parameter to itself. And in a constant v.
     """
     estimator = ridge(linear_features(task), linear_design(task, settings))
     return policy(estimator, thompson(constant(settings["exploration"])))

@@ -34,7 +34,7 @@ ONLINE_COVER = Algorithm(
     "Agarwal, Hsu, Kale, Langford, Li & Schapire 2014; Bietti, Agarwal & Langford 2021",
     "ridge regressions on the arm played, weighted by 1/p, where the text learns cost-sensitive classifiers",
     (
-        number("exploration", "c", 1.0, "scale of ε_t = min(1/K, c/√(Kt))", least=0, grid=(0.1, 0.3, 1)),
+        number("exploration", "c", 1.0, "scale of ε_t = min(1/K, c/√(Kt))", above=0, grid=(0.1, 0.3, 1)),
         number("bonus", "ψ", 0.1, "reward for what other policies leave out", least=0, grid=(0.01, 0.1, 1)),
         integer("policies", "n", 4, "size of the cover"),
         RIDGE._replace(grid=()),

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from neuralucb.algorithms.algorithm import Task, context_check
-from neuralucb.algorithms.dense_networks import FRONTS, category_columns
+from neuralucb.algorithms.dense_networks import FRONTS, category_columns, check_fronts
 from neuralucb.algorithms.networks import DEFAULT, NETWORK_BY_NAME, NamedNetwork, find_network, make_network
 from neuralucb.confidence import Assumptions
 from neuralucb.designs import (
@@ -320,8 +320,9 @@ def check_last_layer(task: Task, settings: Mapping[str, Any]) -> None:
 
 
 def check_network(task: Task, settings: Mapping[str, Any]) -> None:
-    """Refuse a network that cannot be built for this task, and what only the paper's has."""
+    """Refuse a network that cannot be built for this task, and what only the paper's or another one has."""
     network_for(task, settings)
+    check_fronts(settings)
     named = _named(settings)
     for name, only, has in (
         ("network_precision", "float32", named.dense),

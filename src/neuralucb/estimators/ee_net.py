@@ -94,10 +94,18 @@ def ee_net(
         )
 
     def review(belief: Belief, history: History, unit: Number = 1.0) -> EENet:
-        """What was missed stays, in the new unit, or is forgotten where the old one was far off."""
+        """What was missed stays, in the new unit; where the old one was far off, it is forgotten, and f_2 with it.
+
+        A lesson that changes units has trained f_2 in the old ones: before the first they are those of the caller.
+        """
         size_of_unit = jnp.asarray(unit, belief.missed.dtype)
+        explorer = jax.tree.map(
+            lambda now, start: jnp.where(size_of_unit > 0, now, start), belief.explorer, belief.explorer_initial
+        )
         return belief._replace(
-            missed=size_of_unit * belief.missed, stored=jnp.where(size_of_unit > 0, belief.stored, 0)
+            explorer=explorer,
+            missed=size_of_unit * belief.missed,
+            stored=jnp.where(size_of_unit > 0, belief.stored, 0),
         )
 
     return Estimator(init, predict, observe, learn, network.check, review)

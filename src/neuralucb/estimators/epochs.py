@@ -24,8 +24,8 @@ class Epochs(NamedTuple):
 def epochs(estimator: Estimator, *, exploitation: Number) -> Policy:
     """One uniform choice opens epoch ℓ, ⌊c√ℓ⌋ greedy ones follow it; only what the uniform ones brought is learned.
 
-    An epoch is counted in rewards, so that an exploration lasts until its reward has come. Which decisions were
-    explorations is noted, so that late rewards are told apart; those of other policies count as explorations.
+    An epoch is counted in rewards, so that an exploration lasts until its reward has come: late rewards of greedy
+    choices do not end it. Which decisions were explorations is noted; those of other policies count as explorations.
     Propensity: exact; 1 in greedy rounds without ties.
     Bare: `guard` adds the checks of its input.
     """
@@ -43,10 +43,10 @@ def epochs(estimator: Estimator, *, exploitation: Number) -> Policy:
     def observe(now: Epochs, noted: Noted, reward: jax.Array) -> Epochs:
         learned, greedy = estimator.observe(now.belief, noted.context, reward), noted.note[0] > 0
         belief = jax.tree.map(lambda old, new: jnp.where(greedy, old, new), now.belief, learned)
-        opens = now.left == 0
+        opens = (now.left == 0) & ~greedy
         epoch = now.epoch + opens.astype(jnp.int32)
         length = jnp.floor(jnp.asarray(exploitation, jnp.float32) * jnp.sqrt(epoch.astype(jnp.float32)))
-        return Epochs(belief, epoch, jnp.where(opens, length.astype(jnp.int32), now.left - 1))
+        return Epochs(belief, epoch, jnp.where(opens, length.astype(jnp.int32), jnp.maximum(now.left - 1, 0)))
 
     def learn(key: jax.Array, now: Epochs, history: History) -> tuple[Epochs, Info]:
         return now, Info.nothing()

@@ -44,7 +44,9 @@ def perceptron(*, shape: tuple[int, int], shared: bool, epsilon: Number) -> Poli
         return Prediction(x.astype(jnp.float32) @ belief.weights[arm], zero, belief.rounds, zero)
 
     def take(belief: Perceptron, contexts: Context, available: jax.Array, choice: Choice) -> jax.Array:
-        best, p = best_shares(choice.mean, available), choice.propensity[choice.arm]
+        # by these weights, not by `choice.mean`: another policy, such as EXP4, may have chosen
+        scores = jax.vmap(lambda context: predict(belief, context).mean)(contexts)
+        best, p = best_shares(scores, available), choice.propensity[choice.arm]
         if isinstance(contexts, Slot):
             looked_best = jnp.zeros(shape[0], jnp.float32).at[contexts.arm].add(best)
         else:
