@@ -23,14 +23,14 @@ def open_store(address: str, plan: Plan, *, sync: Sync = "interval", arms: int =
             module = import_module("neuralucb.service.postgres")
         except ModuleNotFoundError as problem:
             raise InputError(
-                f"--store {address.split('@')[-1]} needs {problem.name}: pip install 'neuralucb[postgres]'."
+                f"--store postgresql://… needs {problem.name}: pip install 'neuralucb[postgres]'."
             ) from None
         opened = module.open_postgres(address, plan)
         opened.warm_up(arms)
         served: Store = opened
         return served
     if "://" in address:
-        raise InputError(f"--store must be a folder, or postgresql://…, got {address.split('@')[-1]!r}.")
+        raise InputError(f"--store must be a folder, or postgresql://…, got {address.partition('://')[0]!r:.40}://….")
     from neuralucb.service.embedded import EmbeddedStore
 
     store = EmbeddedStore(Path(address), plan, sync=sync, arms=arms)
