@@ -62,6 +62,14 @@ def test_a_file_sets_what_it_names(tmp_path):
         ("[store]\nsync = 'never'", "sync must be one of"),
         ("[store]\narms = 0", "arms must be a whole number"),
         ("store = 3", "must be a section"),
+        ("[bandit]\ninteractions = [['context']]", "interactions must be pairs"),
+        ("[bandit]\nalgorithm = 5", "algorithm must be a name"),
+        ("[bandit]\noptions = 3", "options must be a table"),
+        ("[bandit]\nschedule = 3", "schedule must be text"),
+        ("[bandit]\nwindow = 'x'", "window must be a whole number"),
+        ("[bandit]\nslots = 64.5", "slots must be a whole number"),
+        ("[limits]\nseconds = 0", "seconds must be positive"),
+        ("[limits]\nconnections = 1.5", "connections must be a whole number"),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name(tmp_path, text, words):
