@@ -67,6 +67,8 @@ class Application:
         self.routes: tuple[Route, ...] = tuple(routes)
         self.metrics: Metrics = Metrics()
         self.stopping: bool = False
+        self.failure: Exception | None = None
+        """why the engine could not be opened, if so"""
         self._open = open_engine
         self._engine: Engine | None = None
         self._split = [(route, tuple(route.path.split("/")[1:])) for route in self.routes]
@@ -95,7 +97,12 @@ class Application:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                self._engine = await asyncio.get_running_loop().run_in_executor(None, self._open)
+                try:
+                    self._engine = await asyncio.get_running_loop().run_in_executor(None, self._open)
+                except Exception as problem:
+                    self.failure = problem
+                    await send({"type": "lifespan.startup.failed", "message": str(problem)})
+                    return
                 await self._engine.start()
                 await send({"type": "lifespan.startup.complete"})
             else:

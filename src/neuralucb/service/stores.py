@@ -3,6 +3,7 @@
 from importlib import import_module
 from pathlib import Path
 
+from neuralucb.features import Encoder
 from neuralucb.online.journal import Sync
 from neuralucb.runtime.errors import InputError
 from neuralucb.service.store import Plan, Store
@@ -18,6 +19,7 @@ def open_store(address: str, plan: Plan, *, sync: Sync = "interval", arms: int =
     sync     of a folder's journal
     arms     for how many arms decisions are compiled before the first
     """
+    Encoder(plan.slots, interactions=plan.interactions)  # a plan is kept for ever: refuse it before it is written
     if address.startswith(("postgresql://", "postgres://")):
         try:
             module = import_module("neuralucb.service.postgres")
