@@ -271,7 +271,9 @@ def test_a_store_that_cannot_be_written_is_503_and_not_ready(tmp_path):
         answer = await client("POST", "/v1/decide", ASK)
         assert (answer.status, answer.json["error"]["code"]) == (503, "unavailable")
         store._examined = None
-        assert (await client("GET", "/health/ready")).status == 503
+        ready = await client("GET", "/health/ready")
+        assert ready.status == 503
+        assert str(tmp_path) not in ready.data.decode()  # anyone may ask
         assert (await client("GET", "/health/live")).status == 200
         assert (await client("GET", "/health")).json["status"] == "failing"
 
