@@ -183,6 +183,16 @@ def test_tokens_have_roles(tmp_path):
     play(scenario, tmp_path, CONFIG._replace(tokens=tokens))
 
 
+def test_an_arm_that_no_decision_could_use_is_not_registered(tmp_path):
+    async def scenario(client):
+        for features in ({"price": 1e300}, {"name": "x" * 600}, 7):
+            refused = await client("PUT", "/v1/arms/a", {"features": features})
+            assert (refused.status, refused.json["error"]["code"]) == (400, "invalid_features")
+        assert (await client("GET", "/v1/arms")).json == {"arms": []}
+
+    play(scenario, tmp_path)
+
+
 def test_a_full_queue_is_answered_429_and_everything_accepted_is_decided(tmp_path):
     config = CONFIG._replace(limits=Limits(queue=4))
 
