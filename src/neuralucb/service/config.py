@@ -11,7 +11,7 @@ from neuralucb.online.journal import SYNCS, Sync
 from neuralucb.runtime.errors import InputError
 from neuralucb.service.store import Aggregation, Mode, Plan, Settings
 
-__all__ = ["Config", "Limits", "Tokens", "check_settings", "is_loopback", "read_config"]
+__all__ = ["Config", "Limits", "Tokens", "check_settings", "is_local_name", "is_loopback", "read_config"]
 
 LARGEST_REWARD = 1e30
 """In magnitude; sums of many must still fit float32."""
@@ -103,7 +103,7 @@ def check_settings(fields: Mapping[str, Any], where: str = "settings") -> Settin
         raise InputError(f"{where}: default_reward must be a number, got {read['default_reward']!r:.80}.")
     wait = read["wait_seconds"]
     if wait is not None and (not is_real(wait) or not 0 <= wait <= 1e9):
-        raise InputError(f"{where}: wait_seconds must be seconds, or absent for ever, got {wait!r:.80}.")
+        raise InputError(f"{where}: wait_seconds must be seconds, or null for ever, got {wait!r:.80}.")
     if wait is None and read["aggregation"] == "sum":
         raise InputError(f"{where}: aggregation sum needs wait_seconds: until then rewards are added up.")
     bounds = read["reward_range"]
@@ -126,6 +126,15 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_local_name(host: str) -> bool:
+    """Whether no name server was asked for it: it is localhost, or an address in numbers."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    return True
 
 
 def _limits(path: Path, given: Mapping[str, Any]) -> Limits:
