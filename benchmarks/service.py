@@ -37,9 +37,8 @@ class Connection:
 
     async def post(self, path, body):
         """Status and bytes of one answer."""
-        head = (
-            f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        )
+        kind = f"content-type: application/json\r\ncontent-length: {len(body)}"
+        head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\n{kind}\r\n\r\n"
         self.writer.write(head.encode() + body)
         status, length = 0, 0
         while (line := await self.reader.readline()) != b"\r\n":

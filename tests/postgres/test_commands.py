@@ -39,3 +39,35 @@ def test_an_address_says_which_schema_and_what_the_process_does():
     ):
         with pytest.raises(InputError, match="must be"):
             read_address(wrong)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "mysql://me:secret@db/x",
+        "me:secret@db/x",
+        "postgresql://me:secret/more@db/x",
+        "postgresql://me:12/secret@db/x",
+        "postgresql://me:secret?more@db/x",
+        "postgresql://me:secret#more@db/x",
+        "postgresql://me:12#secret@db/x",
+        "postgresql://me:more@secret@db/x",
+        "postgresql://me:secret\u2100@db/x",
+        "postgresql://me:secret[@db/x",
+    ],
+)
+def test_a_password_that_is_not_quoted_is_refused_and_never_shown(address):
+    with pytest.raises(InputError, match="store must") as told:
+        read_address(address)
+    assert "secret" not in str(told.value)
+
+
+def test_addresses_of_all_kinds_are_read():
+    for address in (
+        "postgresql://me:a%2Fb%40c@db/x",
+        "postgresql://db1:5432,db2/x?target_session_attrs=read-write",
+        "postgresql://me@[::1]:5432/x",
+        "postgresql:///x?host=/run/postgresql&user=me@tenant",
+        "postgres://%2Frun%2Fpostgresql/x",
+    ):
+        assert read_address(address).conninfo.startswith("postgres")

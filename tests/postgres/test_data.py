@@ -9,7 +9,7 @@ from neuralucb import OnlineBandit, build, fingerprint
 from neuralucb.logs import open_log
 from neuralucb.runtime.errors import InputError
 from neuralucb.service.postgres import Retention, delete_user, exclude_period, export_log
-from neuralucb.service.store import Reward
+from neuralucb.service.store import Reward, Settings
 from tests.postgres.helpers import PLAN, contexts_of, learning, opened, request, rows
 
 
@@ -146,3 +146,15 @@ def test_the_log_is_exported_with_what_the_policy_saw(address, tmp_path):
         assert chunk.propensity[:2].tolist() == [answer.propensities[answer.position] for answer in answers]
         assert chunk.arm[:2].tolist() == [answer.position for answer in answers]
         assert chunk.time[0].astype(float) / 1e6 == pytest.approx(answers[0].time, abs=1e-3)
+
+
+def test_a_sum_is_exported_once_it_is_complete(address, tmp_path):
+    with opened(address) as store, learning(address) as learner:
+        store.configure(Settings(aggregation="sum", wait_seconds=600.0))
+        store.decide([request("a"), request("b")])
+        store.reward([Reward("a", 1.0), Reward("b", 1.0)])
+        rows(address, "UPDATE outcomes SET due_at = now() WHERE number = (SELECT min(number) FROM outcomes)")
+        learner.step()
+        export_log(address, tmp_path / "log.parquet")
+        (chunk,) = open_log(tmp_path / "log.parquet").chunks()
+        np.testing.assert_array_equal(chunk.reward, [1.0, np.nan])

@@ -1,8 +1,11 @@
 """The configuration: everything has a default, and what a file sets is checked."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from neuralucb import InputError
+from neuralucb import InputError, StorageError
+from neuralucb.service import server
 from neuralucb.service.config import Config, Limits, Tokens, read_config
 from neuralucb.service.server import check_address
 from neuralucb.service.store import Plan, Settings
@@ -62,6 +65,14 @@ def test_a_file_sets_what_it_names(tmp_path):
         ("[store]\nsync = 'never'", "sync must be one of"),
         ("[store]\narms = 0", "arms must be a whole number"),
         ("store = 3", "must be a section"),
+        ("[bandit]\ninteractions = [['context']]", "interactions must be pairs"),
+        ("[bandit]\nalgorithm = 5", "algorithm must be a name"),
+        ("[bandit]\noptions = 3", "options must be a table"),
+        ("[bandit]\nschedule = 3", "schedule must be text"),
+        ("[bandit]\nwindow = 'x'", "window must be a whole number"),
+        ("[bandit]\nslots = 64.5", "slots must be a whole number"),
+        ("[limits]\nseconds = 0", "seconds must be positive"),
+        ("[limits]\nconnections = 1.5", "connections must be a whole number"),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name(tmp_path, text, words):
@@ -82,3 +93,23 @@ def test_an_address_of_another_kind_is_refused_without_its_password():
     with pytest.raises(InputError, match="must be a folder") as told:
         open_store("mysql://user:secret@host/name", Plan())
     assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize("plan", [Plan(slots=2), Plan(interactions=(("weather", "arm"),))])
+def test_a_plan_that_cannot_be_used_leaves_no_store_behind(tmp_path, plan):
+    with pytest.raises(InputError, match="slots must be|interactions must be"):
+        open_store(str(tmp_path / "store"), plan)
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_service_whose_engine_cannot_be_opened_says_why(tmp_path, monkeypatch, capfd):
+    def fail(*_):
+        raise StorageError("the disk is gone")
+
+    monkeypatch.setattr(server, "Engine", fail)
+    monkeypatch.setattr(server.gc, "freeze", lambda: None)  # of a process of its own, which this is not
+    monkeypatch.setattr(server.sys, "setswitchinterval", lambda _: None)
+    monkeypatch.setattr(server, "open_store", lambda *_, **__: SimpleNamespace(close=lambda: None))
+    with pytest.raises(StorageError, match="the disk is gone"):
+        server.serve(str(tmp_path), Config(), host="127.0.0.1", port=0)
+    assert "Traceback" not in capfd.readouterr().err

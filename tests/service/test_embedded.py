@@ -17,9 +17,14 @@ class Clock:
 
     def __init__(self):
         self.now = 1e9
+        self.set_back = 0.0
+        """seconds by which it was set back so far"""
 
     def time(self):
         return self.now
+
+    def monotonic(self):
+        return self.now + self.set_back
 
 
 @pytest.fixture
@@ -78,6 +83,7 @@ def test_two_requests_with_one_event_id_in_a_batch_are_one_event(opened):
     store = opened()
     first, second, other = store.decide([request("e"), request("e"), request("e", digest=b"x" * 16)])
     assert first.position == second.position
+    assert (first.repeated, second.repeated) == (False, True)
     assert other.code == "conflict"
     assert store.health().counters["decisions"] == 1
 
@@ -122,7 +128,7 @@ def test_sums_are_learned_when_time_is_up_and_a_reward_id_counts_once(opened, cl
     assert store.reward([Reward("e", 8.0)]) == ["late"]
     assert store.settle() == 1
     assert rewards_learned(store) == [7]
-    assert store.reward([Reward("e", 8.0)]) == ["late"]
+    assert store.reward([Reward("e", 8.0), Reward("e", 1.0, "r1")]) == ["late", "repeated"]
     assert store.health().counters["late"] == 2
 
 
@@ -160,6 +166,18 @@ def test_a_deferred_event_counts_once_it_is_activated(opened, clock):
     assert rewards_learned(store) == [2, 0]
     assert store.health().gauges["pending"] == 0
     assert len(store._bandit.state.ledger.pending) == 0
+
+
+def test_a_clock_that_is_set_back_keeps_deadlines_and_health(opened, clock):
+    store = opened(wait_seconds=60.0)
+    store.decide([request("e")])
+    assert store.health().gauges["pending"] == 1
+    clock.now, clock.set_back = clock.now - 3600, 3600
+    assert store.reward([Reward("e", 1.0)]) == ["learned"]
+    clock.now += 2
+    health = store.health()
+    assert health.gauges["pending"] == 0
+    assert 0 <= health.gauges["model_age_seconds"] < 60
 
 
 def test_the_vocabulary_arms_and_settings_survive_a_restart(opened):

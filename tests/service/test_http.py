@@ -183,6 +183,42 @@ def test_tokens_have_roles(tmp_path):
     play(scenario, tmp_path, CONFIG._replace(tokens=tokens))
 
 
+def test_pages_of_other_sites_may_not_ask_a_service_without_tokens(tmp_path):
+    """A browser on this machine would let them: with a name that leads to 127.0.0.1, or a form that posts to it."""
+    token = (b"authorization", b"Bearer 0123456789abcdef")
+    fine = [(b"localhost:8080", None), (b"127.0.0.1:8080", b"http://127.0.0.1:8080"), (b"[::1]:8080", None)]
+    others = [
+        (b"rebound.example:8080", None),
+        (b"localhost.example", None),
+        (b"[oops", None),
+        (b"", None),
+        (b"127.0.0.1:8080", b"http://example.org"),
+        (b"127.0.0.1:8080", b"http://127.0.0.1:9"),
+        (b"127.0.0.1:8080", b"null"),
+    ]
+
+    async def statuses(client):
+        answers = []
+        for host, origin in [*fine, *others]:
+            sent = [(b"host", host), token, *([] if origin is None else [(b"origin", origin)])]
+            answers.append((await client("POST", "/v1/snapshots", headers=sent)).status)
+        return answers
+
+    assert play(statuses, tmp_path / "open") == [201] * len(fine) + [403] * len(others)
+    guarded = CONFIG._replace(tokens=Tokens(admin=("0123456789abcdef",)))
+    assert play(statuses, tmp_path / "guarded", guarded) == [201] * (len(fine) + len(others))
+
+
+def test_an_arm_that_no_decision_could_use_is_not_registered(tmp_path):
+    async def scenario(client):
+        for features in ({"price": 1e300}, {"name": "x" * 600}, 7):
+            refused = await client("PUT", "/v1/arms/a", {"features": features})
+            assert (refused.status, refused.json["error"]["code"]) == (400, "invalid_features")
+        assert (await client("GET", "/v1/arms")).json == {"arms": []}
+
+    play(scenario, tmp_path)
+
+
 def test_a_full_queue_is_answered_429_and_everything_accepted_is_decided(tmp_path):
     config = CONFIG._replace(limits=Limits(queue=4))
 
@@ -271,7 +307,9 @@ def test_a_store_that_cannot_be_written_is_503_and_not_ready(tmp_path):
         answer = await client("POST", "/v1/decide", ASK)
         assert (answer.status, answer.json["error"]["code"]) == (503, "unavailable")
         store._examined = None
-        assert (await client("GET", "/health/ready")).status == 503
+        ready = await client("GET", "/health/ready")
+        assert ready.status == 503
+        assert str(tmp_path) not in ready.data.decode()  # anyone may ask
         assert (await client("GET", "/health/live")).status == 200
         assert (await client("GET", "/health")).json["status"] == "failing"
 

@@ -139,7 +139,9 @@ def test_nothing_acknowledged_is_lost_by_kill_9(tmp_path):
 
 
 def test_a_slow_client_is_cut_off_and_sigterm_ends_the_service(tmp_path):
-    head = b"POST /v1/decide HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{"
+    head = (
+        b"POST /v1/decide HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{"
+    )
     with serving(tmp_path, config=SMALL + "\n[limits]\nseconds = 0.5\n") as server:
         for sent in (b"POST /v1/dec", head):
             with socket.create_connection(("127.0.0.1", server.port), timeout=20) as slow:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from neuralucb.features.flatten import flatten
+from neuralucb.features import Encoder
 from neuralucb.runtime.errors import InputError
 from neuralucb.service.config import LARGEST_REWARD, LONGEST_ID, Limits, is_real
 from neuralucb.service.errors import ServiceError
@@ -20,6 +20,9 @@ __all__ = [
     "read_reward_value",
     "refuse_unknown",
 ]
+
+SMALLEST = 4
+"""Slots of an encoder that only checks."""
 
 RANK_ACTIONS = 50
 """Personalizer's limit."""
@@ -206,6 +209,6 @@ def _objects(features: Any, index: int) -> Any:
 
 def _check_features(features: Any, target: str) -> None:
     try:
-        flatten(features, "arm")
+        Encoder(SMALLEST).encode(None, [features])  # with names of its own: those of the service stay as they are
     except InputError as problem:
         raise ServiceError("invalid_features", str(problem), target) from None

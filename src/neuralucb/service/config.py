@@ -12,7 +12,7 @@ from neuralucb.runtime.errors import InputError
 from neuralucb.schedules import read_schedule
 from neuralucb.service.store import Aggregation, Mode, Plan, Settings
 
-__all__ = ["Config", "Limits", "Tokens", "check_settings", "is_loopback", "read_config"]
+__all__ = ["Config", "Limits", "Tokens", "check_settings", "is_local_name", "is_loopback", "read_config"]
 
 LARGEST_REWARD = 1e30
 """In magnitude; sums of many must still fit float32."""
@@ -89,7 +89,7 @@ def read_config(path: Path | None) -> Config:
     return Config(
         _plan(path, given),
         settings,
-        Limits(**_record(path, "limits", given, Limits()._asdict())),
+        _limits(path, given),
         Tokens(**{role: _tokens(path, role, words) for role, words in tokens.items()}),
         store["sync"],
         _at_least_one(path, "store", "arms", store["arms"]),
@@ -111,7 +111,7 @@ def check_settings(fields: Mapping[str, Any], where: str = "settings") -> Settin
         raise InputError(f"{where}: default_reward must be a number, got {read['default_reward']!r:.80}.")
     wait = read["wait_seconds"]
     if wait is not None and (not is_real(wait) or not 0 <= wait <= 1e9):
-        raise InputError(f"{where}: wait_seconds must be seconds, or absent for ever, got {wait!r:.80}.")
+        raise InputError(f"{where}: wait_seconds must be seconds, or null for ever, got {wait!r:.80}.")
     if wait is None and read["aggregation"] == "sum":
         raise InputError(f"{where}: aggregation sum needs wait_seconds: until then rewards are added up.")
     bounds = read["reward_range"]
@@ -151,20 +151,45 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def is_local_name(host: str) -> bool:
+    """Whether no name server was asked for it: it is localhost, or an address in numbers."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    return True
+
+
 def _is_arm(value: Any) -> bool:
     return isinstance(value, str) and 1 <= len(value) <= LONGEST_ID
 
 
+def _limits(path: Path, given: Mapping[str, Any]) -> Limits:
+    limits = Limits(**_record(path, "limits", given, Limits()._asdict()))
+    for name, value in limits._asdict().items():
+        if value <= 0:
+            raise InputError(f"{path} [limits]: {name} must be positive, got {value!r:.80}; nothing could be served.")
+    return limits
+
+
 def _plan(path: Path, given: Mapping[str, Any]) -> Plan:
-    fields = _record(path, "bandit", given, Plan()._asdict() | {"window": None, "schedule": None})
+    fields = _record(path, "bandit", given, Plan()._asdict())
+    kinds = (("algorithm", str, "a name"), ("options", Mapping, "a table"), ("schedule", str | None, "text"))
+    for name, kind, words in kinds:
+        if not isinstance(fields[name], kind):
+            raise InputError(f"{path} [bandit]: {name} must be {words}, got {fields[name]!r:.80}.")
+    if fields["window"] is not None:
+        _at_least_one(path, "bandit", "window", fields["window"])
     pairs = fields["interactions"]
-    if not isinstance(pairs, list | tuple) or not all(isinstance(pair, list | tuple) for pair in pairs):
+    if not isinstance(pairs, list | tuple) or not all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
+    ):
         raise InputError(f'{path} [bandit]: interactions must be pairs such as ["context", "arm"], got {pairs!r:.80}.')
     return Plan(**{**fields, "interactions": tuple((str(a), str(b)) for a, b in pairs)})
 
 
 def _record(path: Path, section: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a section over their defaults: of known names, and of the type that the default has."""
+    """The values of a section over their defaults: of known names, and whole numbers where the default is one."""
     found = given.get(section, {})
     if not isinstance(found, Mapping):
         raise InputError(f"{path}: {section} must be a section, got {found!r:.80}.")
@@ -173,6 +198,8 @@ def _record(path: Path, section: str, given: Mapping[str, Any], known: Mapping[s
             raise InputError(f"{path} [{section}]: {name} must be one of {', '.join(known)}.")
         if type(known[name]) in (int, float) and (not is_real(value) or value < 0):
             raise InputError(f"{path} [{section}]: {name} must be a number of at least 0, got {value!r:.80}.")
+        if type(known[name]) is int and type(value) is not int:
+            raise InputError(f"{path} [{section}]: {name} must be a whole number, got {value!r:.80}.")
     return {**known, **found}
 
 

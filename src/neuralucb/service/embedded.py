@@ -79,7 +79,7 @@ class EmbeddedStore:
         self._recent: OrderedDict[str, bytes] = OrderedDict()
         self._ignored = {"repeated": 0, "unknown": 0}
         self._examined: tuple[float, StoreHealth] | None = None
-        self._adopted = (self._bandit.state.lessons.good_at, time.time())
+        self._adopted = (self._bandit.state.lessons.good_at, time.monotonic())
         """at which observation the model learned last, and when that was seen"""
         self._learner = Learner(
             self._bandit, lambda: self._book.settings.learning, lambda: self._book.settings.schedule
@@ -111,16 +111,17 @@ class EmbeddedStore:
         """Decide together; what has the same event id as an earlier one is answered as that was."""
         refused: dict[int, Refusal] = {}
         groups: dict[int, list[int]] = defaultdict(list)
-        taken: set[str] = set()
+        first: dict[str, int] = {}
+        """the request that each new event is made for: the same id again is a repeat, also within a batch"""
         for index, request in enumerate(requests):
-            if request.event_id not in self._book.events and request.event_id not in taken:
-                taken.add(request.event_id)
+            if request.event_id not in self._book.events and request.event_id not in first:
+                first[request.event_id] = index
                 groups[max(self._arms, power_of_two(len(request.arms)))].append(index)
         for size, indices in groups.items():
-            for first in range(0, len(indices), BATCH):
-                refused |= self._select(requests, indices[first : first + BATCH], size)
+            for start in range(0, len(indices), BATCH):
+                refused |= self._select(requests, indices[start : start + BATCH], size)
         return [
-            refused[index] if index in refused else self._answer(request, fresh=request.event_id in taken)
+            refused[index] if index in refused else self._answer(request, fresh=first.get(request.event_id) == index)
             for index, request in enumerate(requests)
         ]
 
@@ -237,7 +238,7 @@ class EmbeddedStore:
 
     def health(self) -> StoreHealth:
         """At most a second old."""
-        now = time.time()
+        now = time.monotonic()  # a clock that is set back must not stop examinations
         if self._examined is None or now - self._examined[0] > HEALTH_SECONDS:
             self._examined = now, self._examine(now)
         return self._examined[1]
@@ -390,11 +391,11 @@ def _rewarded(event: Kept | None, reward: Reward, settings: Settings, now: float
     """What becomes of a reward, and of its event if it changes: the life of an event, as `store.py` draws it."""
     if event is None:
         return "unknown", None
+    if reward.reward_id is not None and reward.reward_id in event.reward_ids:
+        return "repeated", None  # also when time is up: it has counted, and is not late
     if event.status not in OPEN or _is_up(event, now):
         is_repeat = event.status == "observed" and not _is_up(event, now)
         return ("repeated" if is_repeat else "late"), None
-    if reward.reward_id is not None and reward.reward_id in event.reward_ids:
-        return "repeated", None
     if settings.aggregation == "earliest":
         if event.value is not None:
             return "repeated", None

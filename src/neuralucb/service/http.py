@@ -6,11 +6,11 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import orjson
 
-from neuralucb.service.config import Config, Tokens
+from neuralucb.service.config import Config, Tokens, is_local_name
 from neuralucb.service.engine import Engine
 from neuralucb.service.errors import ServiceError, as_service_error, error_body
 from neuralucb.service.metrics import Metrics
@@ -68,6 +68,8 @@ class Application:
         self.routes: tuple[Route, ...] = tuple(routes)
         self.metrics: Metrics = Metrics()
         self.stopping: bool = False
+        self.failure: Exception | None = None
+        """why the engine could not be opened, if so"""
         self._open = open_engine
         self._engine: Engine | None = None
         self._split = [(route, tuple(route.path.split("/")[1:])) for route in self.routes]
@@ -109,7 +111,12 @@ class Application:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                self._engine = await asyncio.get_running_loop().run_in_executor(None, self._open)
+                try:
+                    self._engine = await asyncio.get_running_loop().run_in_executor(None, self._open)
+                except Exception as problem:
+                    self.failure = problem
+                    await send({"type": "lifespan.startup.failed", "message": str(problem)})
+                    return
                 await self._engine.start()
                 await send({"type": "lifespan.startup.complete"})
             else:
@@ -124,6 +131,8 @@ class Application:
         began = time.perf_counter()
         route: Route | None = None
         try:
+            if not self.config.tokens.required:
+                _refuse_other_sites(scope["headers"])
             route, parts = self._find(scope)
             self.authorize(route.role, scope["headers"])
             body = await self._read(scope, receive) if route.body else None
@@ -223,6 +232,26 @@ async def _send(send: Callable[[Message], Awaitable[None]], reply: Reply, *, hea
         headers.append((b"connection", b"close"))  # the rest of the body is not read
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if head else reply.body})
+
+
+def _refuse_other_sites(headers: Sequence[tuple[bytes, bytes]]) -> None:
+    """Refuse what a page of another site lets a browser on this machine ask: without tokens nothing else stops it.
+
+    Such a page has a name of its own that leads to this machine, which the browser sends as Host, or an Origin.
+    """
+    given = {name: value.decode("latin-1").lower() for name, value in headers if name in (b"host", b"origin")}
+    host, origin = given.get(b"host"), given.get(b"origin")
+    if host is not None and not is_local_name(_without_port(host)):
+        raise ServiceError("forbidden", f"Host must be localhost or an IP address without tokens, got {host!r:.80}.")
+    if origin is not None and origin.partition("://")[2] != host:
+        raise ServiceError("forbidden", f"pages of {origin!r:.80} may not ask a service without tokens; set [tokens].")
+
+
+def _without_port(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:  # no host at all
+        return ""
 
 
 def _decoded(part: str) -> str:

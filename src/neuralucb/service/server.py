@@ -82,6 +82,8 @@ async def _serve(store: Store, config: Config, host: str, port: int) -> None:
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stop)
     await server.serve()
+    if app.failure is not None:
+        raise app.failure
     if not server.started and not app.stopping:
         raise InputError(f"--host {host} --port {port} cannot be used: is another process listening there?")
 

@@ -3,6 +3,7 @@
 from importlib import import_module
 from pathlib import Path
 
+from neuralucb.features import Encoder
 from neuralucb.online.journal import Sync
 from neuralucb.runtime.errors import InputError
 from neuralucb.service.store import Plan, Store
@@ -18,19 +19,20 @@ def open_store(address: str, plan: Plan, *, sync: Sync = "interval", arms: int =
     sync     of a folder's journal
     arms     for how many arms decisions are compiled before the first
     """
+    Encoder(plan.slots, interactions=plan.interactions)  # a plan is kept for ever: refuse it before it is written
     if address.startswith(("postgresql://", "postgres://")):
         try:
             module = import_module("neuralucb.service.postgres")
         except ModuleNotFoundError as problem:
             raise InputError(
-                f"--store {address.split('@')[-1]} needs {problem.name}: pip install 'neuralucb[postgres]'."
+                f"--store postgresql://… needs {problem.name}: pip install 'neuralucb[postgres]'."
             ) from None
         opened = module.open_postgres(address, plan)
         opened.warm_up(arms)
         served: Store = opened
         return served
     if "://" in address:
-        raise InputError(f"--store must be a folder, or postgresql://…, got {address.split('@')[-1]!r}.")
+        raise InputError(f"--store must be a folder, or postgresql://…, got {address.partition('://')[0]!r:.40}://….")
     from neuralucb.service.embedded import EmbeddedStore
 
     store = EmbeddedStore(Path(address), plan, sync=sync, arms=arms)

@@ -192,8 +192,8 @@ async def ready(call: Call) -> Reply:
     if call.application.stopping:
         raise ServiceError("unavailable", "the service is stopping.")
     found = await call.engine.call(call.engine.store.health)
-    if not found.writable:
-        raise ServiceError("unavailable", found.failure or "the store cannot be written.")
+    if not found.writable:  # why is for those who may read /health: it names the database, say
+        raise ServiceError("unavailable", "the store cannot be written; /health says why.")
     return json_reply({"status": "ready"})
 
 

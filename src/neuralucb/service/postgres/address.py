@@ -2,7 +2,7 @@
 
 import re
 from typing import Literal, NamedTuple, TypeAlias, cast, get_args
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from neuralucb.runtime.errors import InputError
 
@@ -41,15 +41,13 @@ def read_address(address: str, role: str | None = None) -> Address:
         role: What the process does; by default what the address says.
 
     Raises:
-        InputError: It is no such address, or schema or role cannot be used.
+        InputError: It is no such address, or schema or role cannot be used. It never shows the password.
 
     Example:
         >>> read_address("postgresql://shop@db/bandits?schema=shop&role=serve")
         Address(conninfo='postgresql://shop@db/bandits', schema='shop', role='serve', keep_days=None)
     """
-    parts = urlsplit(address)
-    if parts.scheme not in ("postgresql", "postgres"):
-        raise InputError(f"store must begin with postgresql://, got {address!r:.80}.")
+    parts = _split(address)
     fields = parse_qsl(parts.query, keep_blank_values=True)
     ours = {name: value for name, value in fields if name in ("schema", "role", "keep_days")}
     others = urlencode([(name, value) for name, value in fields if name not in ours])
@@ -65,3 +63,34 @@ def read_address(address: str, role: str | None = None) -> Address:
         raise InputError(f"keep_days must be a number of days, got {days!r:.60}.")
     conninfo = urlunsplit(parts._replace(query=others))
     return Address(conninfo, schema, cast(Role, role), None if days is None else float(days))
+
+
+def _split(address: str) -> SplitResult:
+    """The parts of an address; words of an error leave out whatever may be part of a password."""
+    scheme = address.partition("://")[0]
+    if scheme not in ("postgresql", "postgres"):
+        shown = scheme if re.fullmatch(r"[a-z][a-z0-9+.-]{0,20}", scheme) else "something else"
+        raise InputError(f"store must begin with postgresql://, got {shown}.")
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        parts = None
+    if parts is None or not _is_clear(parts):
+        raise InputError(
+            "store must be postgresql://USER:PASSWORD@HOST:PORT/DATABASE, got an address that has other parts; in user "
+            "and password write %2F for /, %40 for @, %3A for :, %3F for ? and %23 for #."
+        )
+    return parts
+
+
+def _is_clear(parts: SplitResult) -> bool:
+    """Whether no character of a password was taken for the end of it: the rest would be shown as host or path."""
+    hosts = parts.netloc.rpartition("@")[2]
+    ports = [re.sub(r"^\[.*\]", "", host).partition(":")[2] for host in hosts.split(",")]
+    strays = [parts.path, parts.fragment, *(name for name, _ in parse_qsl(parts.query, keep_blank_values=True))]
+    return (
+        "@" not in "".join(strays)
+        and not parts.fragment
+        and parts.netloc.count("@") <= 1
+        and all(re.fullmatch(r"\d*", port) for port in ports)
+    )

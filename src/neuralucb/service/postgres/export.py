@@ -23,7 +23,8 @@ ROWS = 2000
 PATIENCE = 3600.0
 
 ROWS_OF = """
-    SELECT event_id, extract(epoch FROM made_at)::float8, arms, d.position, propensities, reward, contexts
+    SELECT event_id, extract(epoch FROM made_at)::float8, arms, d.position, propensities,
+           CASE WHEN status <> 'waiting' THEN reward END, contexts
     FROM decisions d JOIN outcomes USING (number)
     WHERE status IN ('observed', 'defaulted', 'waiting') AND contexts IS NOT NULL
       AND (%(since)s::timestamptz IS NULL OR made_at >= %(since)s)
@@ -45,8 +46,8 @@ def export_log(
 ) -> Exported:
     """Write the decisions of a store to a log, with the features that the policy saw and the rewards so far.
 
-    Decisions that were never activated are left out; those that wait have no reward. One moment of the database is
-    written, however long it takes and whatever happens meanwhile.
+    Decisions that were never activated are left out; those that wait have no reward, nor a sum that is not complete.
+    One moment of the database is written, however long it takes and whatever happens meanwhile.
 
     Args:
         address: Of the store.

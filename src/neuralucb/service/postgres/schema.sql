@@ -174,8 +174,10 @@ BEGIN
         RETURN 'unknown';
     END IF;
     SELECT fate INTO earlier FROM rewards WHERE number = it.number AND key = reward_key;
-    IF FOUND THEN  -- a call that is made again, since its commit got no answer, says what it said before
-        RETURN CASE WHEN reward_key LIKE 'call:%' THEN 'again ' || earlier ELSE 'repeated' END;
+    IF reward_key LIKE 'call:%' AND earlier IS NOT NULL THEN
+        RETURN 'again ' || earlier;  -- its commit got no answer: it says what it said before
+    ELSIF earlier IN ('learned', 'kept') THEN
+        RETURN 'repeated';  -- one that was ignored is judged anew: late stays late
     END IF;
     IF it.status IN ('defaulted', 'expired') OR it.due_at <= clock_timestamp() THEN
         become := 'late';
@@ -189,7 +191,8 @@ BEGIN
             ready_at = CASE become WHEN 'learned' THEN clock_timestamp() END
         WHERE number = it.number;
     END IF;
-    INSERT INTO rewards (number, key, value, fate) VALUES (it.number, reward_key, amount, become);
+    INSERT INTO rewards (number, key, value, fate) VALUES (it.number, reward_key, amount, become)
+        ON CONFLICT (number, key) DO UPDATE SET value = amount, fate = become, received_at = now();
     RETURN become;
 END $$;
 

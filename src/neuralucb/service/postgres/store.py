@@ -129,14 +129,17 @@ class PostgresStore:
         asked = [requests[index] for index in sorted(first.values()) if requests[index].event_id not in answers]
         made = choose(self._programs, served.belief, asked, self._take_numbers(len(asked)))
         pairs = [(request, each) for request, each in zip(asked, made, strict=True) if isinstance(each, Chosen)]
-        answers |= self._write(pairs, served.version, settings)
+        written, stored = self._write(pairs, served.version, settings)
+        answers |= written
         answers |= {
             request.event_id: each
             for request, each in zip(asked, made, strict=True)
             if isinstance(each, Refusal)
         }  # fmt: skip
         return [
-            _for_repeat(requests[first[request.event_id]], request, answers[request.event_id])
+            _for_repeat(
+                requests[first[request.event_id]], request, answers[request.event_id], stored.get(request.event_id)
+            )
             if first[request.event_id] != index
             else answers[request.event_id]
             for index, request in enumerate(requests)
@@ -313,17 +316,18 @@ class PostgresStore:
 
     def _write(
         self, pairs: Sequence[tuple[Request, Chosen]], version: int, settings: Settings
-    ) -> dict[str, Answer | Refusal]:
-        """Make choices durable; the answers by event id, those of earlier decisions included."""
+    ) -> tuple[dict[str, Answer | Refusal], dict[str, events.Stored]]:
+        """Make choices durable; the answers by event id, and earlier decisions of these events."""
         if not pairs:
-            return {}
+            return {}, {}
         requests, chosen = zip(*pairs, strict=True)
         work = events.insertion(requests, chosen, model=version, replica=self.name, wait=settings.wait_seconds)
         now, stored = self._links["decisions"].run(work)
-        return {
+        answers = {
             request.event_id: _answer(request, each, stored.get(request.event_id), version, now)
             for request, each in pairs
         }
+        return answers, stored
 
 
 def open_postgres(
@@ -373,11 +377,15 @@ def _answer(
     return stored.answer(repeated=True)
 
 
-def _for_repeat(first: Request, again: Request, answer: Answer | Refusal) -> Answer | Refusal:
-    """What a second request of the same batch with the same event id is answered."""
-    if first.digest != again.digest:
-        return _conflict(again)
-    return answer._replace(repeated=True) if isinstance(answer, Answer) else answer
+def _for_repeat(
+    first: Request, again: Request, answer: Answer | Refusal, stored: events.Stored | None
+) -> Answer | Refusal:
+    """What a second request of the same batch with the same event id is answered, whatever the first one was."""
+    if isinstance(answer, Answer):
+        return answer._replace(repeated=True) if first.digest == again.digest else _conflict(again)
+    if stored is not None and bytes(stored.digest) == again.digest:  # the first one was the stranger
+        return stored.answer(repeated=True)
+    return _conflict(again) if answer.code == "conflict" else answer
 
 
 def _conflict(request: Request) -> Refusal:
