@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -37,6 +38,7 @@ def live(tmp_path_factory, browser):
             event = f"event-{number}"
             server.ask("POST", "/v1/decide", {"event_id": event, "context": {"hour": number % 24}, "arms": ARMS})
             server.ask("POST", "/v1/reward", {"event_id": event, "reward": int(generator.random() < 0.5)})
+        time.sleep(1.1)  # counters are up to a second old, and a browser's virtual time passes faster
         yield server
 
 
