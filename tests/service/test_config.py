@@ -1,11 +1,11 @@
 """The configuration: everything has a default, and what a file sets is checked."""
 
-from types import SimpleNamespace
+import subprocess
+import sys
 
 import pytest
 
-from neuralucb import InputError, StorageError
-from neuralucb.service import server
+from neuralucb import InputError
 from neuralucb.service.config import Config, Limits, Tokens, read_config
 from neuralucb.service.server import check_address
 from neuralucb.service.store import Plan, Settings
@@ -102,14 +102,29 @@ def test_a_plan_that_cannot_be_used_leaves_no_store_behind(tmp_path, plan):
     assert not (tmp_path / "store").exists()
 
 
-def test_a_service_whose_engine_cannot_be_opened_says_why(tmp_path, monkeypatch, capfd):
-    def fail(*_):
-        raise StorageError("the disk is gone")
+UNOPENED = """
+import sys
+from types import SimpleNamespace
+from neuralucb.runtime.errors import StorageError
+from neuralucb.service import server
+from neuralucb.service.config import Config
 
-    monkeypatch.setattr(server, "Engine", fail)
-    monkeypatch.setattr(server.gc, "freeze", lambda: None)  # of a process of its own, which this is not
-    monkeypatch.setattr(server.sys, "setswitchinterval", lambda _: None)
-    monkeypatch.setattr(server, "open_store", lambda *_, **__: SimpleNamespace(close=lambda: None))
-    with pytest.raises(StorageError, match="the disk is gone"):
-        server.serve(str(tmp_path), Config(), host="127.0.0.1", port=0)
-    assert "Traceback" not in capfd.readouterr().err
+def fail(*_):
+    raise StorageError("the disk is gone")
+
+server.Engine = fail
+server.open_store = lambda *_, **__: SimpleNamespace(close=lambda: None)
+try:
+    server.serve(sys.argv[1], Config(), host="127.0.0.1", port=0)
+except StorageError as problem:
+    print(problem)
+"""
+
+
+@pytest.mark.waits
+def test_a_service_whose_engine_cannot_be_opened_says_why(tmp_path):
+    """In a process of its own: a server changes signals, logging and the collector of the one it is in."""
+    arguments = [sys.executable, "-c", UNOPENED, str(tmp_path)]
+    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=True)
+    assert ended.stdout == "the disk is gone\n"
+    assert "Traceback" not in ended.stderr
