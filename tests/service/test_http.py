@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import numpy as np
@@ -12,6 +13,7 @@ from neuralucb.service import openapi
 from neuralucb.service.config import Limits, Tokens
 from neuralucb.service.embedded import EmbeddedStore
 from neuralucb.service.errors import CODES
+from neuralucb.service.personalizer import ranked
 from neuralucb.service.server import application
 from neuralucb.service.store import Settings
 from tests.service.asgi import CONFIG, play
@@ -403,3 +405,14 @@ def test_mutated_requests_get_no_fault_and_no_nan(tmp_path):
 @pytest.mark.slow
 def test_twenty_thousand_mutated_requests_get_no_fault_and_no_nan(tmp_path):
     fuzzed(tmp_path, 20_000, 1)
+
+
+@pytest.mark.parametrize(
+    "allowed", [[True, True, True], [False, True, True], [True, False, False], [False, False, True]]
+)
+@pytest.mark.parametrize("chosen", [0, 1, 2])
+def test_a_ranking_names_each_action_once_also_if_the_chosen_one_was_excluded_since(allowed, chosen):
+    answer = SimpleNamespace(score=np.array([0.1, 0.3, 0.2]), position=chosen)
+    places = ranked(SimpleNamespace(answer=answer, allowed=np.array(allowed)))
+    assert sorted(places) == [0, 1, 2]
+    assert places[[each or place == chosen for place, each in enumerate(allowed)].index(True)] == chosen

@@ -62,11 +62,15 @@ async def activate(call: Call) -> Reply:
 
 
 def ranked(made: Made) -> list[int]:
-    """Positions in the order of the ranking: the chosen action, then by score; an excluded one keeps its place."""
+    """Positions in the order of the ranking: the chosen action, then by score; an excluded one keeps its place.
+
+    What an operator has excluded since, and an event chose before, counts as allowed: each action is named once.
+    """
     score, chosen = made.answer.score, made.answer.position
-    others = [place for place in range(len(score)) if made.allowed[place] and place != chosen]
+    allowed = [bool(each) or place == chosen for place, each in enumerate(made.allowed)]
+    others = [place for place in range(len(score)) if allowed[place] and place != chosen]
     order = iter([chosen, *sorted(others, key=lambda place: -score[place])])
-    return [next(order) if allowed else place for place, allowed in enumerate(made.allowed.tolist())]
+    return [next(order) if each else place for place, each in enumerate(allowed)]
 
 
 def describe_rank_error(problem: ServiceError) -> dict[str, Any]:
