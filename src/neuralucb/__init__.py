@@ -6,7 +6,7 @@ All that is public is here: `neuralucb.<TAB>` shows it. What a name needs is imp
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "algorithms": (

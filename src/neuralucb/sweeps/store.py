@@ -58,6 +58,8 @@ FINISHED = [
 FAILURES, RACE = "failures", "race"
 WRITTEN: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 """How Parquet is written: with checksums, so that a damaged page is an error and not other numbers."""
+CONTINUED = ("0.1.0",)
+"""Earlier versions whose sweeps are gone on with; tests/data has one of each, and every row says what computed it."""
 NO_DATA: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
@@ -124,7 +126,7 @@ class Store:
                     f"{self.folder} holds another sweep, {known['sweep'].get('name')!r}; name another folder, "
                     f"or continue that one with `{self.resume_command}`."
                 )
-            if known["version"] != __version__:
+            if known["version"] not in (__version__, *CONTINUED):
                 raise InputError(
                     f"{self.folder} was begun by neuralucb {known['version']}, this is {__version__}; their numbers "
                     "must not be mixed. Name another folder."
