@@ -1,0 +1,28 @@
+"""The library as a service uses it: the default algorithm in an `OnlineBandit`, one call per decision and reward."""
+
+import numpy as np
+from streams import Stream
+
+import neuralucb
+
+__all__ = ["Online", "make"]
+
+
+def make(stream: Stream, variant: str) -> "Online":
+    """The player."""
+    return Online(stream)
+
+
+class Online:
+    """Lessons run in the thread that asks, on the same core as all else."""
+
+    def __init__(self, stream: Stream) -> None:
+        shape = {"shared_by": stream.arms} if stream.shared else {}
+        self.bandit = neuralucb.OnlineBandit(neuralucb.build(dim=stream.dim, **shape), seed=stream.seed)
+
+    def select(self, contexts: np.ndarray) -> int:
+        self.decision = self.bandit.select(contexts)
+        return int(self.decision.arm)
+
+    def update(self, contexts: np.ndarray, arm: int, reward: float) -> None:
+        self.bandit.observe(self.decision.id, reward)
