@@ -9,7 +9,7 @@ export JAX_PLATFORMS ?= cpu
 unexport PYTHONDONTWRITEBYTECODE
 SHELL := /bin/bash
 
-.PHONY: demo test test-slow check format clean
+.PHONY: demo test test-slow check format docs dist bench clean
 
 demo: .venv/installed
 	$(BIN)/neuralucb demo --out demo
@@ -35,8 +35,29 @@ format: .venv/installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# the site, in site/; its tools have an environment of their own, and need no JAX: the reference is read, not imported
+docs: .venv-docs/installed
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --quiet
+	@echo "the site is in site/index.html"
+
+# make dist PYTHONS="3.11 3.12 3.13": sdist and wheel, tried in empty environments, outside the checkout
+PYTHONS ?=
+dist:
+	$(PYTHON) .ci/dist.py $(PYTHONS)
+
+# every peer in an environment of its own, so that its pins cannot disturb ours; one that does not install is left out
+PEERS := $(shell sed -n 's/^\([a-z]*\):.*/\1/p' benchmarks/peers/versions.txt)
+
+bench: .venv/installed $(PEERS:%=peer-%)
+	$(BIN)/python benchmarks/peers/bench.py $(if $(QUICK),--quick) $(BENCH)
+
+peer-%: .venv/installed
+	@test .bench/$*/installed -nt benchmarks/peers/versions.txt || { rm -rf .bench/$* && $(PYTHON) -m venv .bench/$* && \
+	for package in $$(sed -n 's/^$*: //p' benchmarks/peers/versions.txt); do .bench/$*/bin/python -m pip install --quiet --disable-pip-version-check $$package || exit 1; done && \
+	touch .bench/$*/installed; } || echo "$* could not be installed and is left out"
+
 clean:
-	rm -rf .venv demo .cache .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-docs .bench site dist demo .cache .pytest_cache .mypy_cache .ruff_cache
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "neuralucb needs Python 3.11 or later; call make with PYTHON=/path/to/python3.11")'
@@ -49,3 +70,8 @@ clean:
 .venv/installed-dev: pyproject.toml | .venv/bin/python
 	$(INSTALL) -e '.[dev]'
 	touch $@ .venv/installed
+
+.venv-docs/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check $$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
+	touch $@
