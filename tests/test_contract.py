@@ -18,7 +18,11 @@ from neuralucb.simulation import simulate
 
 DIM, ARMS, ROUNDS = 4, 3, 30
 SMALL = {"width": 8, "steps": 3, "batch_size": 4, "networks": 3, "budget": 20, "models": 3, "policies": 3}
-pytestmark = [pytest.mark.usefixtures("wide"), pytest.mark.parametrize("name", ALGORITHMS)]
+pytestmark = [
+    pytest.mark.usefixtures("wide"),
+    # by module: all tests of one algorithm after each other, so that one worker traces it, once
+    pytest.mark.parametrize("name", ALGORITHMS, scope="module"),
+]
 
 
 @cache
@@ -62,9 +66,20 @@ def compiled_run(name, known_rounds=None):
 
     def one(seed):
         bandit = ALGORITHMS[name].recipe(Task(DIM, known_rounds), defaults(name))
-        return simulate(jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule="10").trace
+        return simulate(jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule="10", detailed=True).trace
 
     return jax.jit(lambda seeds: jax.lax.map(one, seeds))
+
+
+@cache
+def drawn(seed):
+    """All that a seed's problem holds, drawn without an algorithm: expected rewards [T, K] and noise [T]."""
+    problem = synthetic("h1", dim=DIM, arms=ARMS)
+    world_key, rounds_key, *_ = jax.random.split(jax.random.key(seed), 5)
+    keys = jax.vmap(lambda t: jax.random.fold_in(rounds_key, t))(jnp.arange(ROUNDS))
+    draw = jax.vmap(lambda key, t: problem.draw(key, (), problem.init(world_key, ()), t))
+    rounds = draw(keys, jnp.arange(ROUNDS, dtype=jnp.int32))
+    return np.asarray(rounds.expected), np.asarray(rounds.noise)
 
 
 def defaults(name):
@@ -157,6 +172,17 @@ def test_seeds_differ_and_the_same_seed_repeats(name):
     if not ALGORITHMS[name].sees_expected:  # the oracle has no regret, whatever the seed
         assert not np.array_equal(trace.regret[0], trace.regret[1])
     assert not np.asarray(trace.diverged_at).any()
+
+
+def test_the_same_seed_gives_every_algorithm_the_same_problem_contexts_and_noise(name):
+    seeds = np.uint32([0, 1, 0])
+    trace, rounds = compiled_run(name)(seeds), np.arange(ROUNDS)
+    for lane, seed in enumerate(seeds[:2].tolist()):
+        expected, noise = drawn(seed)
+        mine = expected[rounds, trace.arm[lane]]
+        assert_allclose(trace.detail.reward[lane], mine + noise, rtol=1e-5, atol=1e-6)
+        assert_allclose(trace.regret[lane], expected.max(axis=1) - mine, rtol=1e-5, atol=1e-6)
+    assert not np.allclose(drawn(0)[0], drawn(1)[0], rtol=1e-2)  # another seed's would not pass
 
 
 def test_a_run_compiles_once_and_takes_any_seed(name):

@@ -7,14 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neuralucb import build
-from neuralucb.algorithms import ALGORITHMS
 from neuralucb.designs import drift, full
 from neuralucb.estimators.features import raw
 from neuralucb.estimators.neural import neural
 from neuralucb.estimators.ridge import ridge
 from neuralucb.history import append, empty
 from neuralucb.networks.network import Network
-from neuralucb.problems import reveal, synthetic
+from neuralucb.problems import synthetic
 from neuralucb.runtime.precision import exact
 from neuralucb.simulation import prepare, simulate
 from neuralucb.training import sgd
@@ -63,40 +62,6 @@ def test_rounds_that_are_forgotten_are_not_learned_from():
     kept = [0, 1, 2, 3, 5, 8, 11, 12]  # counted from 0: all of the first four, then those before a training
     assert_allclose(state.contexts[: len(kept)], np.stack([played[t] for t in kept]), rtol=1e-6)
     assert not np.asarray(state.contexts[len(kept) :]).any()
-
-
-def same_arms(problem):
-    """Arms that do not differ: whoever chooses, the same context and reward are observed."""
-
-    def draw(key, data, world, t):
-        now = problem.draw(key, data, world, t)
-        contexts, expected = jax.tree.map(
-            lambda leaf: jnp.broadcast_to(leaf[:1], leaf.shape), (now.contexts, now.expected)
-        )
-        return now._replace(contexts=contexts, expected=expected)
-
-    return problem._replace(draw=draw)
-
-
-def test_the_same_seed_gives_every_algorithm_the_same_problem_contexts_and_noise():
-    seen = []
-    for name in ALGORITHMS:
-        own = {setting.name for setting in ALGORITHMS[name].settings}
-        bandit = build(name, dim=4, **{key: value for key, value in SMALL.items() if key in own})
-        problem = same_arms(WORLD)
-        run = prepare(
-            bandit,
-            reveal(problem) if ALGORITHMS[name].sees_expected else problem,
-            rounds=5,
-            schedule="2",
-        )
-        with jax.enable_x64(True):
-            whole_run = jax.jit(lambda key, run=run: run.advance(key, (), run.begin(key, ()), 0, len(run.ends)))
-            state = whole_run(jax.random.key(11))
-        contexts = state.contexts[0] if ALGORITHMS[name].sees_expected else state.contexts
-        seen.append((state.world, contexts, state.rewards))
-    for other in seen[1:]:
-        jax.tree.map(lambda a, b: assert_allclose(a, b, rtol=1e-5), seen[0], other)
 
 
 @pytest.mark.parametrize("name", ["neural-ucb", "neural-epsilon-greedy"])
