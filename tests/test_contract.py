@@ -62,13 +62,25 @@ def experienced(name):
 
 @cache
 def compiled_run(name, known_rounds=None):
-    """seeds -> traces of their runs, played in turn by one compiled program, which is compiled sooner than a `vmap`."""
+    """(seeds, numbers of each lane) -> traces, and scores afterwards: the one program that all tests of runs share."""
 
-    def one(seed):
-        bandit = ALGORITHMS[name].recipe(Task(DIM, known_rounds), defaults(name))
-        return simulate(jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule="10", detailed=True).trace
+    def one(seed, values):
+        bandit = ALGORITHMS[name].recipe(Task(DIM, known_rounds), defaults(name) | values)
+        end = simulate(jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule="10", detailed=True)
+        return end.trace, bandit.select(jax.random.key(0), end.belief, contexts(name, 5)).score
 
-    return jax.jit(lambda seeds: jax.lax.map(one, seeds))
+    return jax.jit(jax.vmap(one))
+
+
+def numbers_of(name):
+    return {setting.name: setting.default for setting in ALGORITHMS[name].settings if setting.traced}
+
+
+def lanes_of(name, *seeds):
+    """Lanes for `compiled_run`, always as many as one more than the settings that may differ, and at least three."""
+    lanes = max(3, len(numbers_of(name)) + 2)
+    values = {key: np.full(lanes, value) for key, value in numbers_of(name).items()}
+    return np.resize(np.uint32(seeds), lanes), values
 
 
 @cache
@@ -166,7 +178,7 @@ def test_arms_may_share_a_context_and_notes_come_back_whenever_the_reward_comes(
 
 
 def test_seeds_differ_and_the_same_seed_repeats(name):
-    trace = compiled_run(name)(np.uint32([0, 1, 0]))
+    trace, _ = compiled_run(name)(*lanes_of(name, 0, 1, 0))
     assert_array_equal(trace.arm[0], trace.arm[2])
     assert_array_equal(trace.regret[0], trace.regret[2])
     if not ALGORITHMS[name].sees_expected:  # the oracle has no regret, whatever the seed
@@ -175,19 +187,19 @@ def test_seeds_differ_and_the_same_seed_repeats(name):
 
 
 def test_the_same_seed_gives_every_algorithm_the_same_problem_contexts_and_noise(name):
-    seeds = np.uint32([0, 1, 0])
-    trace, rounds = compiled_run(name)(seeds), np.arange(ROUNDS)
-    for lane, seed in enumerate(seeds[:2].tolist()):
+    (trace, _), rounds = compiled_run(name)(*lanes_of(name, 0, 1, 0)), np.arange(ROUNDS)
+    for seed in (0, 1):
         expected, noise = drawn(seed)
-        mine = expected[rounds, trace.arm[lane]]
-        assert_allclose(trace.detail.reward[lane], mine + noise, rtol=1e-5, atol=1e-6)
-        assert_allclose(trace.regret[lane], expected.max(axis=1) - mine, rtol=1e-5, atol=1e-6)
+        mine = expected[rounds, trace.arm[seed]]
+        assert_allclose(trace.detail.reward[seed], mine + noise, rtol=1e-5, atol=1e-6)
+        assert_allclose(trace.regret[seed], expected.max(axis=1) - mine, rtol=1e-5, atol=1e-6)
     assert not np.allclose(drawn(0)[0], drawn(1)[0], rtol=1e-2)  # another seed's would not pass
 
 
 def test_a_run_compiles_once_and_takes_any_seed(name):
     compiled = compiled_run(name)
-    assert not np.array_equal(compiled(np.uint32([1, 1, 1])).arm, compiled(np.uint32([2, 2, 2])).arm)
+    first, second = (compiled(*lanes_of(name, seed))[0].arm for seed in (1, 2))
+    assert not np.array_equal(first, second)
     assert compiled._cache_size() == 1
 
 
@@ -199,20 +211,11 @@ UNUSED = {
 
 def test_each_number_alone_may_differ_between_lanes(name):
     """One lane for each traced setting, all in one compiled run: it alone changes what that lane does."""
-    numbers = {setting.name: setting.default for setting in ALGORITHMS[name].settings if setting.traced}
-    lanes = {key: [value] * (len(numbers) + 2) for key, value in numbers.items()}
-    for index, key in enumerate(numbers):
-        lanes[key][index + 1] = 0.3 if key in ("epsilon", "inclusion", "failure") else numbers[key] * 7
-    seeds = np.full(len(numbers) + 2, 3, np.uint32)
-    bandit_of = lambda values: ALGORITHMS[name].recipe(Task(DIM), defaults(name) | values)  # noqa: E731
-
-    def one(seed, values):
-        bandit = bandit_of(values)
-        end = simulate(jax.random.key(seed), bandit, world(name), rounds=ROUNDS, schedule="10")
-        asked = bandit.select(jax.random.key(0), end.belief, contexts(name, 5))
-        return end.trace.arm, asked.score
-
-    arms, scores = jax.jit(jax.vmap(one))(seeds, {key: np.asarray(value) for key, value in lanes.items()})
+    numbers, (seeds, lanes) = numbers_of(name), lanes_of(name, 3)
+    for index, key in enumerate(numbers, start=1):
+        lanes[key][index] = 0.3 if key in ("epsilon", "inclusion", "failure") else numbers[key] * 7
+    trace, scores = compiled_run(name)(seeds, lanes)
+    arms = trace.arm
     assert_array_equal(arms[0], arms[-1])
     assert_array_equal(scores[0], scores[-1])
     for index, key in enumerate(numbers, start=1):
@@ -221,8 +224,9 @@ def test_each_number_alone_may_differ_between_lanes(name):
 
 
 def test_knowing_the_rounds_changes_no_choice(name):
-    known, unknown = compiled_run(name, ROUNDS), compiled_run(name)
-    assert_array_equal(known(np.uint32([1, 2, 3])).arm, unknown(np.uint32([1, 2, 3])).arm)
+    known, unknown, lanes = compiled_run(name, ROUNDS), compiled_run(name), lanes_of(name, 1, 2, 3)
+    if known.lower(*lanes).as_text() != unknown.lower(*lanes).as_text():  # else it is the same program
+        assert_array_equal(known(*lanes)[0].arm, unknown(*lanes)[0].arm)
 
 
 def test_verbs_work_inside_a_users_own_compiled_function(name):
