@@ -16,8 +16,18 @@ import pytest
 
 from neuralucb.cli import app
 
-MOST_BYTES = 2_500_000_000
-"""Of a worker; without a bound each reached 6 GB at the end of all tests."""
+
+def _most_bytes():
+    """Of a worker; without a bound each reached 6 GB at the end of all tests. Forgetting costs seconds, each time."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError, AttributeError):  # not everywhere
+        memory = 0
+    return max(2_500_000_000, 0.6 * memory / workers)
+
+
+MOST_BYTES = _most_bytes()
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
