@@ -5,21 +5,11 @@ from functools import lru_cache
 import numpy as np
 
 from neuralucb import OnlineBandit, build
+from neuralucb.algorithms import ALGORITHMS
 
 DIM, ARMS = 3, 4
-SMALL = {
-    "neural-mix": {"width": 8, "steps": 5},
-    "neural-ucb": {"width": 8, "steps": 5, "design": "diagonal"},
-    "neural-epsilon-greedy": {"width": 8, "steps": 5},
-    "neural-ucb0": {"width": 8, "design": "diagonal"},
-    "neural-epsilon-greedy0": {"width": 8, "design": "diagonal"},
-    "bootstrapped-nn": {"width": 8, "steps": 5, "networks": 2},
-    "kernel-ucb": {"budget": 40},
-    "neural-ts": {"width": 8, "steps": 5, "design": "diagonal"},
-    "neural-square-cb": {"width": 8, "steps": 5},
-    "gp-ucb": {"budget": 40},
-    "perturbed-history": {"models": 3},
-}
+SIZES = {"width": 8, "steps": 5, "networks": 2, "models": 3, "policies": 3, "budget": 40}
+DIAGONAL = ("neural-ucb", "neural-ucb0", "neural-epsilon-greedy0", "neural-ts")
 PLAIN = {"units": "given", "retries": 0, "optimizer": "plain", "decay": "none"}
 """Contexts and rewards as they are given, and plain steps, which may diverge."""
 
@@ -27,7 +17,10 @@ PLAIN = {"units": "given", "retries": 0, "optimizer": "plain", "decay": "none"}
 def new_policy(name="neural-ucb", *, shared_by=None, **settings):
     """A policy that shares no compiled program with another, for tests that count compilations."""
     rounds = 100 if name == "kernel-ucb" else None
-    return build(name, dim=DIM, rounds=rounds, shared_by=shared_by, **{**SMALL.get(name, {}), **settings})
+    own = {setting.name for setting in ALGORITHMS[name].settings}
+    small = {size: value for size, value in SIZES.items() if size in own}
+    small |= {"design": "diagonal"} if name in DIAGONAL else {}
+    return build(name, dim=DIM, rounds=rounds, shared_by=shared_by, **small | settings)
 
 
 make = lru_cache(maxsize=None)(new_policy)
