@@ -82,9 +82,17 @@ def spread_rows(seen: jax.Array, capacity: int, *, most: int) -> tuple[jax.Array
     return jnp.clip(rows, 0, capacity - 1), count
 
 
-def observe_again(history: History, observe: Callable[[Any, Any, jax.Array], Sum], belief: Sum) -> Sum:
-    """The belief after it has observed the history, or MOST_AGAIN rows of it, evenly spread."""
-    rows, count = spread_rows(history.seen, history.rewards.shape[0], most=MOST_AGAIN)
+def observe_again(
+    history: History, observe: Callable[[Any, Any, jax.Array], Sum], belief: Sum, *, last: int | None = None
+) -> Sum:
+    """The belief after it has observed the history, or MOST_AGAIN rows of it, evenly spread, or its `last` rows."""
+    capacity = history.rewards.shape[0]
+    if last is None:
+        rows, count = spread_rows(history.seen, capacity, most=MOST_AGAIN)
+    else:
+        size = min(last, MOST_AGAIN, capacity)
+        count = jnp.minimum(history.seen, size).astype(jnp.int32)
+        rows = jnp.minimum(history.seen - count + jnp.arange(size, dtype=jnp.int32), capacity - 1)
 
     def one(index: jax.Array, belief: Sum) -> Sum:
         row = rows[index]

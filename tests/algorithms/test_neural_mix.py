@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from neuralucb import build
+from neuralucb.designs import Forgetting
 from neuralucb.estimators.mixture import weights
 from neuralucb.history import History
 from neuralucb.policy import Slot
@@ -14,7 +15,7 @@ from tests.reference import neural_mix
 
 DIM, ARMS, WIDTH, ROUNDS, EVERY = 5, 3, 6, 60, 12
 STEPS, BATCH, STEP_SIZE = 8, 5, 0.01
-NUMBERS = {"regularization": 0.3, "discount": 0.98, "sharpness": 0.3, "exploration": 0.5}
+NUMBERS = {"regularization": 0.3, "discount": 0.98, "sharpness": 0.3, "exploration": 0.5, "recent": 8}
 SETTINGS = NUMBERS | {
     "width": WIDTH, "steps": STEPS, "batch_size": BATCH, "step_size": STEP_SIZE,
     "network_precision": "float64", "design_precision": "float64",
@@ -114,7 +115,8 @@ def assert_same_networks(networks, ours, design):
 
 
 def assert_same_regression(regression, ours, *, shared):
-    inverses = np.asarray(regression.z.inverse)
+    z = regression.z
+    inverses = np.asarray(z.z.inverse if isinstance(z, Forgetting) else z.inverse)
     for arm, A in ours.A.items():
         assert_allclose(inverses[arm] if shared else inverses, np.linalg.inv(A), rtol=1e-5, atol=1e-6)
     assert_allclose(regression.b.ravel(), np.concatenate(list(ours.b.values())), rtol=1e-5, atol=1e-5)

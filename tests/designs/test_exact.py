@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from neuralucb import OnlineBandit, build
-from neuralucb.designs import diagonal, full, has_drifted, none
+from neuralucb.designs import diagonal, forgetting, full, has_drifted, none
 from neuralucb.estimators.features import raw
 from neuralucb.estimators.kernel import kernel
 from neuralucb.gradients import Outer, dense, inner
@@ -47,6 +47,23 @@ def test_the_log_determinant_is_that_of_the_explicit_matrix(ridge):
     z = after(full(SIZE, ridge=ridge), rows)
     explicit = ridge * np.eye(SIZE) + rows.astype(np.float64).T @ rows.astype(np.float64)
     assert_allclose(z.log_det, np.linalg.slogdet(explicit)[1] - SIZE * np.log(ridge), rtol=1e-10)
+
+
+@pytest.mark.parametrize("rank", [SIZE, 3])
+def test_a_design_that_forgets_is_the_fading_sum_with_a_ridge_that_stays(rank):
+    """Also in directions that no gradient has, and after a hundred memories."""
+    rows, ridge, memory = gradients(4000, rank=rank), 0.3, 40
+    belief = after(forgetting(SIZE, ridge=ridge, memory=memory), rows)
+    weights = (1 - 1 / memory) ** np.arange(len(rows))[::-1]
+    ridges = np.zeros(SIZE)
+    for added in range(4000):
+        ridges = (1 - 1 / memory) * ridges
+        ridges[added % SIZE] += ridge * (1 - (1 - 1 / memory) ** SIZE)
+    assert ridge * (1 - 1 / memory) ** SIZE <= ridges.min() < ridges.max() <= ridge * 1.0000001
+    explicit = np.diag(ridges) + (weights * rows.astype(np.float64).T) @ rows.astype(np.float64)
+    assert_allclose(explicit @ np.asarray(belief.z.inverse), np.eye(SIZE), atol=1e-10)
+    assert_allclose(belief.z.log_det, np.linalg.slogdet(explicit)[1] - SIZE * np.log(ridge), rtol=1e-9)
+    assert not exact(has_drifted)(belief)
 
 
 def test_float32_drifts_where_float64_does_not():

@@ -33,12 +33,20 @@ class Played(NamedTuple):
 
 
 def world(kind, seed, *, noise=0.1):
-    """`linear`; `bent`, |x·a|, of which a line sees nothing; `wave`, sin 2x·a; `blind`, where contexts say nothing."""
+    """`linear`; `turn`, whose slope is the opposite in the second half; `bent`, |x·a|, of which a line sees nothing;
+    `wave`, sin 2x·a; `blind`, where contexts say nothing."""
     generator = np.random.default_rng(seed)
     contexts = generator.normal(size=(ROUNDS, ARMS, DIM)).astype(np.float32)
     slope = contexts @ (lambda a: a / np.linalg.norm(a))(generator.normal(size=DIM))
     hidden = generator.normal(size=slope.shape)
-    expected = {"linear": slope, "bent": 2 * np.abs(slope), "wave": 2 * np.sin(2 * slope), "blind": hidden}[kind]
+    turned = np.where(np.arange(ROUNDS)[:, None] < ROUNDS // 2, slope, -slope)
+    expected = {
+        "linear": slope,
+        "turn": turned,
+        "bent": 2 * np.abs(slope),
+        "wave": 2 * np.sin(2 * slope),
+        "blind": hidden,
+    }[kind]
     return World(contexts, expected, generator.normal(scale=noise, size=ROUNDS))
 
 

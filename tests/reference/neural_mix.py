@@ -127,15 +127,17 @@ class Network:
 
 
 class Regression:
-    """LinUCB on features φ(x), with a model per arm where arms share their context."""
+    """LinUCB on features φ(x), with a model per arm where arms share their context; with a memory it forgets."""
 
-    def __init__(self, phi, dim, arms):
+    def __init__(self, phi, dim, arms, memory=None):
         self.phi, self.dim, self.arms = phi, len(phi(np.zeros(dim))), arms
+        self.keep = 1 - 1 / memory if memory else 1.0
         self.forget()
 
     def forget(self):
         self.A = {arm: np.eye(self.dim) for arm in range(self.arms or 1)}
         self.b = {arm: np.zeros(self.dim) for arm in range(self.arms or 1)}
+        self.seen = dict.fromkeys(self.A, 0)
 
     def mean(self, x, arm):
         return self.phi(x) @ np.linalg.solve(self.A[arm or 0], self.b[arm or 0])
@@ -144,8 +146,11 @@ class Regression:
         return np.sqrt(self.phi(x) @ np.linalg.solve(self.A[arm or 0], self.phi(x)))
 
     def observe(self, x, arm, reward):
-        self.A[arm or 0] = self.A[arm or 0] + np.outer(self.phi(x), self.phi(x))
-        self.b[arm or 0] = self.b[arm or 0] + reward * self.phi(x)
+        phi, arm = self.phi(x), arm or 0
+        self.A[arm] = self.keep * self.A[arm] + np.outer(phi, phi)
+        self.A[arm][(self.seen[arm] % self.dim,) * 2] += 1 - self.keep**self.dim
+        self.b[arm] = self.keep * self.b[arm] + reward * phi
+        self.seen[arm] += 1
 
 
 def with_products(x):
@@ -173,6 +178,7 @@ class NeuralMix:
         sharpness,
         exploration,
         novelty,
+        recent,
         diagonal,
         rounding=np.asarray,
     ):
@@ -180,7 +186,9 @@ class NeuralMix:
         self.networks = [
             Network(initial, pull, diagonal=diagonal) for initial, pull in zip(initials, pulls, strict=True)
         ]
-        self.regressions = [Regression(phi, dim + 1, arms) for phi in (np.copy, with_products)]
+        self.regressions = [
+            Regression(phi, dim + 1, arms, memory) for memory in (None, recent) for phi in (np.copy, with_products)
+        ]
         self.members = [*self.networks, *self.regressions]
         self.discount, self.sharpness, self.exploration, self.novelty = discount, sharpness, exploration, novelty
         self.rounding = rounding
@@ -200,7 +208,10 @@ class NeuralMix:
         return max(self.errors.min() / self.count, 0.01) if self.count else 1.0
 
     def weights(self):
-        shares = np.exp(-self.sharpness * (self.errors - self.errors.min()) / (2 * self.least_error()))
+        places = np.array(
+            [1, 1, 1, 0.5, 0.5, 0.5, 0.5]
+        )  # a regression that forgets shares that of the one that does not
+        shares = places * np.exp(-self.sharpness * (self.errors - self.errors.min()) / (2 * self.least_error()))
         return shares / shares.sum()
 
     def predict(self, x, arm):
@@ -208,7 +219,8 @@ class NeuralMix:
         shown, shares = self.show(x), self.weights()
         mean = shares @ [member.mean(shown, arm) for member in self.members]
         noise = min(max(np.sqrt(self.least_error()), 0.5), 1)
-        width = shares @ [member.width(shown, arm) for member in self.members]
+        widths = [member.width(shown, arm) for member in self.members[:5]]
+        width = shares @ [*widths, *widths[3:]]  # those that forget take the widths of those that do not
         if arm is not None:
             plays = sum(arm == played for _, played, _ in self.history)
             width = width + self.novelty / np.sqrt(1 + plays)

@@ -25,7 +25,7 @@ from neuralucb.estimators.ridge import ridge
 from neuralucb.policy import Estimator, Policy, combine
 from neuralucb.rules import ucb
 from neuralucb.runtime.precision import Number
-from neuralucb.settings import number
+from neuralucb.settings import integer, number
 
 __all__ = ["NEURAL_MIX"]
 
@@ -48,18 +48,22 @@ MOST_NUMBERS = 2**20
 def neural_mix(task: Task, settings: Mapping[str, Any]) -> Policy:
     """NeuralMix: optimism over a mixture of NeuralUCB at the pulls λ/30, λ and 30λ, LinUCB, and LinUCB on products.
 
-        U_a = Σ_j w_j (f_j(x_a) + γ σ' width_j(x_a)) + γ σ' κ/√(1 + n_a),
-        w_j ∝ exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
+    Both LinUCB are there twice: one remembers everything, one counts what was n rounds ago (1 - 1/M)^n.
 
-    where σ' is σ, at least 1/2 and at most 1, the deviation of the rewards. The term with n_a, the plays of arm a, is
-    only there where arms share a context.
+        U_a = Σ_j w_j (f_j(x_a) + γ σ' width_j(x_a)) + γ σ' κ/√(1 + n_a),
+        w_j ∝ p_j exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
+
+    where p_j is 1 for a network and 1/2 for a LinUCB, and σ' is σ, at least 1/2 and at most 1, the deviation of the
+    rewards. The term with n_a, the plays of arm a, is only there where arms share a context.
     E_j sums the squared errors of the predictions that member j made before it saw the reward, N the weights of those
     rounds, each ρ times that of the next. Little noisy data want a strong pull, a straight line or a parabola, much
-    clean data a free network: the members that predict best decide. Each term f_j + γ_j width_j is NeuralUCB's index,
-    or LinUCB's, so that where all of them bound the expected reward, their mixture does, whatever the weights.
+    clean data a free network, drift wants to forget: the members that predict best decide. A LinUCB that forgets has
+    the width of the one that does not, or exploration would never end. Every other term f_j + γ_j width_j is
+    NeuralUCB's index, or LinUCB's: where all of them bound the expected reward, their mixture does, whatever the
+    weights.
 
     The regressions are left out where they would have more than MOST_FEATURES features, or MOST_NUMBERS in Z⁻¹.
-    A round costs what three NeuralUCB and two LinUCB cost, a training what three cost, side by side as lanes.
+    A decision costs what three NeuralUCB and two LinUCB cost, a training what three cost, side by side as lanes.
     Departs from the paper in: the mixture; and γ, which is in units of the noise.
     """
 
@@ -74,12 +78,19 @@ def neural_mix(task: Task, settings: Mapping[str, Any]) -> Policy:
         pulls = middle / APART, middle, middle * APART
         plain = linear_features(shown)
         each = plain, quadratic(plain, task.dim, scale=PRODUCTS / task.dim**0.5)  # without the intercept
-        regressions = [ridge(one, exact_design(one, ridge=RIDGE)) for one in each if _is_small(one, shown)]
+        small = [features for features in each if _is_small(features, shown)]
+        recent = settings["recent"]
+        regressions = [_regression(features) for features in small]
+        forgetting = [_regression(features, memory=recent) for features in small] if recent else []
         shape = {name: settings[name] for name in ("discount", "sharpness", "novelty")}
-        estimator = mixture(network_at, pulls, regressions, arms=task.shared_by or 0, **shape)
+        estimator = mixture(network_at, pulls, regressions, forgetting, arms=task.shared_by or 0, **shape)
         return combine(estimator, ucb(constant(settings["exploration"])))
 
     return in_units(task, settings, make)
+
+
+def _regression(features: Features, *, memory: int = 0) -> Estimator:
+    return ridge(features, exact_design(features, ridge=RIDGE, memory=memory), memory=memory)
 
 
 def _is_small(features: Features, task: Task) -> bool:
@@ -99,6 +110,7 @@ NEURAL_MIX = Algorithm(
         number("discount", "ρ", 0.998, "weight of a validated round over that of the next", above=0, most=1),
         number("sharpness", "s", 0.1, "how much better predictions weigh", above=0),
         number("novelty", "κ", 16.0, "width of an arm that was never played, where arms share a context", least=0),
+        integer("recent", "M", 100, "observations that count for two more regressions, which forget; 0: none", least=0),
         *TRAINING,
         *NETWORK,
         *DESIGN,

@@ -70,8 +70,9 @@ BEFORE: dict[str, Any] = {
     "categories": "",
     "embedding_size": 4,
     "image": "auto",
+    "recent": 0,
 }
-"""What files of version 0.1 mean, which do not have these settings; an origin leaves them out where they are so."""
+"""What files without these settings mean, such as those of version 0.1; an origin leaves them out where they are so."""
 
 
 def _check(name: str, algorithm: Algorithm) -> None:

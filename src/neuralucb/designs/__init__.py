@@ -3,6 +3,7 @@
 from neuralucb.designs.design import Design, by_arm, by_layer, none
 from neuralucb.designs.diagonal import diagonal
 from neuralucb.designs.dual import Dual, dual
+from neuralucb.designs.forgetting import Forgetting, forgetting
 from neuralucb.designs.frequent_directions import FrequentDirections, frequent_directions, width_bounds
 from neuralucb.designs.full import Full, drift, full, has_drifted
 from neuralucb.designs.kronecker import Kronecker, kronecker
@@ -12,6 +13,7 @@ from neuralucb.designs.random_projection import Projection, projection_error, ra
 __all__ = [
     "Design",
     "Dual",
+    "Forgetting",
     "FrequentDirections",
     "Full",
     "Kronecker",
@@ -22,6 +24,7 @@ __all__ = [
     "diagonal",
     "drift",
     "dual",
+    "forgetting",
     "frequent_directions",
     "full",
     "has_drifted",

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralucb.designs import Design, by_arm, full
+from neuralucb.designs import Design, by_arm, forgetting, full
 from neuralucb.gradients import Block, dense
 from neuralucb.networks.network import Network
 from neuralucb.policy import Context, Slot, check_slot, check_vector, slot_shape
@@ -100,10 +100,19 @@ def require_last_layer(network: Network) -> Callable[[Any, Context], Any]:
     return network.last_layer
 
 
-def exact_design(features: Features, *, ridge: Number, dtype: Any = "float64") -> Design:
-    """The exact Z over these features; where they are a `Block` it is block-diagonal, and kept as one Z per arm."""
+def exact_design(features: Features, *, ridge: Number, dtype: Any = "float64", memory: int = 0) -> Design:
+    """The exact Z over these features; where they are a `Block` it is block-diagonal, and kept as one Z per arm.
+
+    With a memory, each Z forgets all but about so many of its last observations.
+    """
+
+    def one(size: int) -> Design:
+        if memory:
+            return forgetting(size, ridge=ridge, memory=memory, dtype=dtype)
+        return full(size, ridge=ridge, dtype=dtype)
+
     params = jax.eval_shape(features.init, jax.random.key(0))
     made = jax.eval_shape(features.apply, params, features.example)
     if isinstance(made, Block):
-        return by_arm(full(features.size // made.arms, ridge=ridge, dtype=dtype), made.arms)
-    return full(features.size, ridge=ridge, dtype=dtype)
+        return by_arm(one(features.size // made.arms), made.arms)
+    return one(features.size)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import random
 
+from neuralucb.designs import Forgetting
 from neuralucb.estimators.neural import Neural
 from neuralucb.estimators.ridge import Ridge
 from neuralucb.history import History
@@ -29,6 +30,7 @@ class Mixture(NamedTuple):
     networks: Neural
     """with a leading axis of members"""
     regressions: tuple[Ridge, ...]
+    """then those that forget, in the same order"""
     errors: jax.Array
     """E_j = Σ_i ρ^(t-i) (prediction of member j for reward i, made before it was seen, less the reward)²"""
     validated: jax.Array
@@ -41,6 +43,7 @@ def mixture(
     network_at: Callable[[Number], Estimator],
     pulls: Sequence[Number],
     regressions: Sequence[Estimator],
+    forgetting: Sequence[Estimator] = (),
     *,
     discount: Number,
     sharpness: Number,
@@ -50,12 +53,13 @@ def mixture(
     """Members side by side, every one of which learns from every reward, mixed by progressive validation.
 
         mean = Σ_j w_j f_j(x),   width = σ (Σ_j w_j width_j(x) + κ/√(1 + n_a)),
-        w_j ∝ exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
+        w_j ∝ p_j exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
 
     where E_j sums the squared errors of predictions that member j made before it saw the reward, each round weighing ρ
-    times the next, and N sums the weights. With s = 1 and normal noise these are the members' posterior probabilities;
-    a smaller s mixes more evenly. For the width σ, the error of the best member, is taken as at least LEAST_NOISE and
-    at most 1, the deviation of the rewards.
+    times the next, and N sums the weights. p_j is 1, and 1/2 for a regression and for the same one that forgets: they
+    share a place. With s = 1 and normal noise these are the members' posterior probabilities; a smaller s mixes more
+    evenly. For the width σ, the error of the best member, is taken as at least LEAST_NOISE and at most 1, the deviation
+    of the rewards.
 
     The last term, with n_a the plays of arm a, is only there where arms share a context: an arm that brought nothing in
     its first few plays is then told from the others by its own output weights alone, which the diagonal of Z, summed
@@ -65,6 +69,8 @@ def mixture(
         network_at: pull -> NeuralUCB's estimator with that pull to θ_0, and that ridge in Z_0; the pull is traced.
         pulls: λ_j, one per network.
         regressions: Ridge regressions, on the contexts or on other features of them; there may be none.
+        forgetting: Each of them once more, forgetting what was long ago; or none. Their widths are those of the
+            regressions that do not forget: what was once explored is not explored for ever again.
         discount: ρ.
         sharpness: s.
         arms: How many arms share a context; 0 if they do not.
@@ -73,7 +79,8 @@ def mixture(
     Returns:
         The estimator. It costs what its members cost; the networks are lanes of one program.
     """
-    members = len(pulls) + len(regressions)
+    models = (*regressions, *forgetting)
+    members = len(pulls) + len(models)
 
     def stacked() -> jax.Array:
         return jnp.stack([jnp.asarray(pull, jnp.float32) for pull in pulls])
@@ -84,7 +91,7 @@ def mixture(
         networks = jax.vmap(lambda pull, one: network_at(pull).init(one))(stacked(), keys)
         return Mixture(
             networks,
-            tuple(each.init(key_regressions) for each in regressions),
+            tuple(each.init(key_regressions) for each in models),
             jnp.zeros(members, jnp.float32),
             jnp.zeros((), jnp.float32),
             jnp.zeros(arms, jnp.float32),
@@ -101,7 +108,9 @@ def mixture(
     def predict_each(belief: Mixture, context: Context) -> Prediction:
         """[members] of every field."""
         each = jax.vmap(lambda pull, one: network_at(pull).predict(one, context))(stacked(), belief.networks)
-        others = [one.predict(its, context) for one, its in zip(regressions, belief.regressions, strict=True)]
+        others = [one.predict(its, context) for one, its in zip(models, belief.regressions, strict=True)]
+        for index, lasting in enumerate(others[: len(forgetting)], len(regressions)):
+            others[index] = others[index]._replace(width=lasting.width)
         return jax.tree.map(lambda leaf, *rest: jnp.concatenate([_single(one) for one in (leaf, *rest)]), each, *others)
 
     def observe(belief: Mixture, context: Context, reward: jax.Array) -> Mixture:
@@ -110,9 +119,7 @@ def mixture(
         networks = jax.vmap(lambda pull, one: network_at(pull).observe(one, context, reward))(
             stacked(), belief.networks
         )
-        others = tuple(
-            one.observe(its, context, reward) for one, its in zip(regressions, belief.regressions, strict=True)
-        )
+        others = tuple(one.observe(its, context, reward) for one, its in zip(models, belief.regressions, strict=True))
         plays = belief.plays.at[context.arm].add(1) if arms else belief.plays
         return Mixture(networks, others, fading * belief.errors + missed**2, fading * belief.validated + 1, plays)
 
@@ -132,7 +139,7 @@ def mixture(
         def one(pull: jax.Array, network: Neural) -> Neural:
             return _review(network_at(pull), network, history)
 
-        others = tuple(_review(one, its, history) for one, its in zip(regressions, belief.regressions, strict=True))
+        others = tuple(_review(one, its, history) for one, its in zip(models, belief.regressions, strict=True))
         size = jnp.asarray(unit, jnp.float32)
         return Mixture(
             jax.vmap(one)(stacked(), belief.networks),
@@ -147,13 +154,16 @@ def mixture(
 
 
 def weights(belief: Mixture, sharpness: Number) -> jax.Array:
-    """[members] the share of each in the mixture: networks in order of their pulls, then the regressions."""
+    """[members] the share of each in the mixture: networks in order of their pulls, regressions, those that forget."""
     return jax.nn.softmax(_log_weights(belief, sharpness))
 
 
 def _log_weights(belief: Mixture, sharpness: Number) -> jax.Array:
     excess = belief.errors - belief.errors.min()
-    return -jnp.asarray(sharpness, jnp.float32) * excess / (2 * _least_error(belief))
+    evidence = -jnp.asarray(sharpness, jnp.float32) * excess / (2 * _least_error(belief))
+    pairs = sum(isinstance(each.z, Forgetting) for each in belief.regressions)
+    single = jnp.arange(evidence.shape[0], dtype=jnp.int32) < evidence.shape[0] - 2 * pairs
+    return jnp.where(single, evidence, evidence + jnp.log(jnp.float32(0.5)))
 
 
 def _least_error(belief: Mixture) -> jax.Array:

@@ -1,5 +1,6 @@
 """Ridge regression on features of a context: LinUCB's estimator, and NeuralUCB_0's on tangent features."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -7,12 +8,15 @@ import jax.numpy as jnp
 
 from neuralucb.designs import Design
 from neuralucb.estimators.features import Features
-from neuralucb.gradients import dense
+from neuralucb.gradients import Block, dense, map_layers
 from neuralucb.history import History, observe_again
 from neuralucb.policy import Context, Estimator, Info, Prediction
 from neuralucb.runtime.precision import Number
 
 __all__ = ["Ridge", "ridge"]
+
+MEMORIES = 10
+"""So many times its memory a regression that forgets reviews: older rows would weigh less than e⁻¹⁰."""
 
 
 class Ridge(NamedTuple):
@@ -25,8 +29,14 @@ class Ridge(NamedTuple):
     rounds: jax.Array
 
 
-def ridge(features: Features, design: Design) -> Estimator:
-    """Mean ⟨φ(x), Z⁻¹b⟩ and width sqrt(φᵀZ⁻¹φ). A round costs what the design costs."""
+def ridge(features: Features, design: Design, *, memory: int = 0) -> Estimator:
+    """Mean ⟨φ(x), Z⁻¹b⟩ and width sqrt(φᵀZ⁻¹φ). A round costs what the design costs.
+
+    Args:
+        features: φ.
+        design: Z over them.
+        memory: About how many observations count, the last ones, as in a design of `forgetting`; 0: all.
+    """
 
     def init(key: jax.Array) -> Ridge:
         return begin(features.init(key))
@@ -48,8 +58,15 @@ def ridge(features: Features, design: Design) -> Estimator:
     def add(belief: Ridge, context: Context, reward: jax.Array) -> Ridge:
         phi = features.apply(belief.params, context)
         z = design.add(belief.z, phi)  # Algorithm 3, line 7
-        b = belief.b + reward.astype(belief.b.dtype) * dense(phi).astype(belief.b.dtype)
+        b = fade(belief.b, phi) + reward.astype(belief.b.dtype) * dense(phi).astype(belief.b.dtype)
         return belief._replace(z=z, b=b, rounds=belief.rounds + 1)
+
+    def fade(b: jax.Array, phi: Any) -> jax.Array:
+        """b as its design forgets: where arms have models of their own, that of the arm played."""
+        if not memory:
+            return b
+        ours = dense(map_layers(_ones, phi)).astype(b.dtype)
+        return b - ours * b / memory
 
     def solve(belief: Ridge) -> Ridge:
         return belief._replace(coefficients=design.solve(belief.z, belief.b))  # Algorithm 3, line 8
@@ -58,6 +75,11 @@ def ridge(features: Features, design: Design) -> Estimator:
         return belief, Info.nothing()
 
     def review(belief: Ridge, history: History, unit: Number = 1.0) -> Ridge:
-        return solve(observe_again(history, add, begin(belief.params)))._replace(rounds=history.rounds)
+        last = MEMORIES * memory or None
+        return solve(observe_again(history, add, begin(belief.params), last=last))._replace(rounds=history.rounds)
 
     return Estimator(init, predict, observe, learn, features.check, review)
+
+
+def _ones(layer: Any) -> Any:
+    return replace(layer, part=jnp.ones_like(layer.part)) if isinstance(layer, Block) else jnp.ones_like(layer)
