@@ -44,12 +44,12 @@ def main() -> None:
 
 
 def play_all(options: argparse.Namespace) -> None:
-    """Play what is missing, side by side, the costliest algorithms first."""
+    """Play what is missing, side by side, the cheapest algorithms first."""
     options.out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     tasks = [(problem, algorithm) for algorithm in options.algorithms for problem in options.problems]
     missing = [task for task in tasks if not files(options.out, *task)[1].exists()]
-    missing.sort(key=lambda task: "steps" not in {setting.name for setting in ALGORITHMS[task[1]].settings})
+    missing.sort(key=lambda task: "steps" in {setting.name for setting in ALGORITHMS[task[1]].settings})
 
     def play(task: tuple[str, str]) -> None:
         if time.monotonic() - began > options.seconds:
