@@ -21,9 +21,7 @@ def exported() -> dict[str, list[str]]:
     for room in rooms:
         names = found.setdefault(room, [])
         others = {name for home in found if home != room for name in found[home]} if room == "online" else set()
-        names += [
-            name for name in _assigned(SOURCE / room / "__init__.py", "__all__") if name not in {*names, *others}
-        ]
+        names += [name for name in _assigned(SOURCE / room / "__init__.py", "__all__") if name not in {*names, *others}]
     return dict(sorted(found.items()))
 
 

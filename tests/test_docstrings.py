@@ -25,12 +25,13 @@ FILES = {
     "flowers.csv": "length,species\n"
     + "".join(f"{length},{'rose' if length % 2 else 'lily'}\n" for length in range(40)),
     "log.csv": "age,shown,clicks\n30,0,1\n41,1,0\n52,1,1\n",
+    "mine.toml": 'name = "mine"\nrounds = 20\nseeds = 2\n[[runs]]\nalgorithms = ["uniform"]\nproblems = ["h1"]\n',
 }
 
 
-def exported_functions():
+def exported(kind):
     rooms = [neuralucb, *(import_module(f"neuralucb.{name}") for name in neuralucb._ROOMS)]
-    found = {each for room in rooms for name in room.__all__ if inspect.isfunction(each := getattr(room, name))}
+    found = {each for room in rooms for name in room.__all__ if kind(each := getattr(room, name))}
     return sorted(found, key=lambda each: (each.__module__, each.__name__))
 
 
@@ -39,13 +40,16 @@ def test_examples_in_docstrings_run(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for log in LOGS.glob("log.*"):
         shutil.copy(log, tmp_path)
+    shutil.copytree(LOGS / "sweep", tmp_path / "sweep")
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     module = import_module(".".join(["neuralucb", *path.relative_to(SOURCE).with_suffix("").parts]))
     assert not doctest.testmod(module, globs=NAMES | vars(module)).failed
 
 
-@pytest.mark.parametrize("function", exported_functions(), ids=lambda each: f"{each.__module__}.{each.__name__}")
+@pytest.mark.parametrize(
+    "function", exported(inspect.isfunction), ids=lambda each: f"{each.__module__}.{each.__name__}"
+)
 def test_public_functions_document_arguments_and_what_they_return(function):
     signature, lines = inspect.signature(function), inspect.getdoc(function).splitlines()
     for name in signature.parameters:
@@ -53,3 +57,19 @@ def test_public_functions_document_arguments_and_what_they_return(function):
         assert not re.match(r"    \S+: [a-z]{2,}\b", described), described
     assert "Returns:" in lines or signature.return_annotation is None
     assert "Example:" in lines
+
+
+OUTSIDE = {"MLflow", "TensorBoard", "WandB"}
+"""They write where the user points them; tests of sweeps run them."""
+
+
+def test_every_exported_class_and_function_has_an_example_that_runs():
+    missing, skipped = [], set()
+    for each in exported(lambda each: inspect.isclass(each) or inspect.isfunction(each)):
+        prompts = [line for line in inspect.getdoc(each).partition("Example:")[2].splitlines() if ">>> " in line]
+        if not prompts:
+            missing.append(f"{each.__module__}.{each.__name__}")
+        elif all("+SKIP" in line for line in prompts):
+            skipped.add(each.__name__)
+    assert missing == []
+    assert skipped <= OUTSIDE | {"SweepResult", "Tuned", "TunedOnLog", "tune", "tune_on_log"}  # minutes of playing

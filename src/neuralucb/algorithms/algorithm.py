@@ -22,7 +22,12 @@ FAMILIES: dict[str, str] = {
 
 
 class Task(NamedTuple):
-    """What a recipe may know about the problem."""
+    """What a recipe may know about the problem.
+
+    Example:
+        >>> Task(dim=5).shared_by is None  # each arm has a context of its own
+        True
+    """
 
     dim: int
     """d, numbers in a context"""
@@ -43,7 +48,14 @@ Recipe: TypeAlias = Callable[[Task, Mapping[str, Any]], Policy]
 
 @brief
 class Algorithm(NamedTuple):
-    """A recipe by name, its settings with the paper's grids, and where it departs from the paper."""
+    """A recipe by name, its settings with the paper's grids, and where it departs from the paper.
+
+    Example:
+        >>> from neuralucb.algorithms import ALGORITHMS
+        >>> algorithm = ALGORITHMS["neural-ucb"]
+        >>> algorithm.title, algorithm.family
+        ('NeuralUCB', 'paper')
+    """
 
     name: str
     summary: str

@@ -42,7 +42,12 @@ Maker: TypeAlias = Callable[[Task, Mapping[str, Any]], Any]
 
 @brief
 class NamedNetwork(NamedTuple):
-    """A network by name, one line about it, and how it is made."""
+    """A network by name, one line about it, and how it is made.
+
+    Example:
+        >>> NETWORKS["mlp"].name
+        'mlp'
+    """
 
     name: str
     summary: str

@@ -25,7 +25,14 @@ ARM_ID = "arm/id"
 
 
 class Counts(NamedTuple):
-    """What an encoder has seen since it was made."""
+    """What an encoder has seen since it was made.
+
+    Example:
+        >>> encoder = Encoder(16)
+        >>> rows = encoder.encode({"age": 30}, [{"price": 2.5}])
+        >>> encoder.counts.objects
+        1
+    """
 
     objects: int
     named: int

@@ -21,7 +21,17 @@ Step: TypeAlias = Callable[[jax.Array, jax.Array | None], jax.Array]
 
 @brief
 class Front(NamedTuple):
-    """What is trained before the dense layers, such as embeddings."""
+    """What is trained before the dense layers, such as embeddings.
+
+    Example:
+        >>> doubled = Front(  # nothing is trained; every number is doubled before the dense layers see it
+        ...     init=lambda key: (),
+        ...     apply=lambda params, x: 2 * x,
+        ...     backward=lambda params, x, slope: (),
+        ...     size=3,
+        ...     arrays=0,
+        ... )
+    """
 
     init: Callable[[jax.Array], tuple[jax.Array, ...]]
     """key -> its parameters, a tuple of arrays"""

@@ -46,7 +46,12 @@ REWARDS = (
 
 @brief
 class Definition(NamedTuple):
-    """A problem's name, one line about it, and how to make it."""
+    """A problem's name, one line about it, and how to make it.
+
+    Example:
+        >>> find_problem("h1").name
+        'h1'
+    """
 
     name: str
     summary: str
