@@ -11,6 +11,8 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "neuralucb"
 MARK = "<!-- every exported name -->"
+FEW = 4
+"""The most columns that a narrow screen can show side by side."""
 EQUATION = re.compile(r"^```math\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -41,16 +43,15 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Called by mkdocs with each page as HTML: tables scroll by themselves on a narrow screen, without JavaScript."""
-    return html.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
+    """Called by mkdocs with each page as HTML: tables and figures scroll by themselves where the screen is narrow."""
+    html = re.sub(r"<table>.*?</table>", _scrolling, html, flags=re.DOTALL)
+    return html.replace("<p><img ", '<p class="figure"><img loading="lazy" ')
 
 
 def _assigned(path: Path, name: str) -> Any:
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
             return ast.literal_eval(node.value)
-        if isinstance(node, ast.If):  # `else: __all__ = …` is made from the table
-            continue
     raise ValueError(f"{path} has no {name}")
 
 
@@ -70,6 +71,12 @@ def _table() -> list[str]:
         links = [f"[{name}]({_page(room)}#neuralucb.{room}.{name})" for name in names]
         lines.append(f"| [{room}]({_page(room)}) | {', '.join(links)} |")
     return lines
+
+
+def _scrolling(table: re.Match[str]) -> str:
+    """A table in a box that scrolls; one of many columns is not squeezed into the screen."""
+    columns = table[0].partition("</tr>")[0].count("<th")
+    return f'<div class="wide{" many" if columns > FEW else ""}">{table[0]}</div>'
 
 
 def _equation(latex: str) -> str:

@@ -221,12 +221,11 @@ class Estimator(NamedTuple):
     """A policy without its rule of choice: it predicts mean and width for one arm's context.
 
     Example:
-        >>> from neuralucb.designs import full
         >>> from neuralucb.confidence import constant
-        >>> from neuralucb.estimators.features import exact_design, linear
+        >>> from neuralucb.estimators.features import exact_design, raw
         >>> from neuralucb.estimators.ridge import ridge
         >>> from neuralucb.rules import ucb
-        >>> features = linear(dim=2)
+        >>> features = raw(dim=2)
         >>> optimist = policy(ridge(features, exact_design(features, ridge=1.0)), ucb(constant(1.0)))
     """
 

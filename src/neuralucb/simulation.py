@@ -82,7 +82,8 @@ class Outcome(NamedTuple):
         >>> import jax, neuralucb
         >>> policy, problem = neuralucb.build("lin-ucb", dim=3), neuralucb.synthetic("h1", dim=3)
         >>> outcome = neuralucb.simulate(jax.random.key(0), policy, problem, rounds=20, schedule="10")
-        >>> choice = policy.select(jax.random.key(1), outcome.belief, jax.numpy.ones((4, 3), "float32"))  # go on from there
+        >>> contexts = jax.numpy.ones((4, 3), "float32")
+        >>> choice = policy.select(jax.random.key(1), outcome.belief, contexts)  # go on from there
     """
 
     trace: Trace
