@@ -55,7 +55,7 @@ class Plan(NamedTuple):
     """What is to be run, checked: bad input has been refused, so that `play` need not check it again.
 
     Example:
-        >>> planned = plan("h1", ["lin-ucb"], rounds=100, seeds=5)
+        >>> planned = plan("h1", ["lin-ucb"], {}, rounds=100, seeds=5)
         >>> planned.rounds, planned.seeds
         (100, (0, 1, 2, 3, 4))
     """
