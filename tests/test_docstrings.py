@@ -1,10 +1,12 @@
 """Docstrings: examples run as they stand, in a folder with small files; public functions explain their arguments."""
 
+import ast
 import doctest
 import inspect
 import re
 import shutil
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +31,22 @@ FILES = {
 }
 
 
+ROOMS = [neuralucb, *(import_module(f"neuralucb.{name}") for name in neuralucb._ROOMS)]
+
+
 def exported(kind):
-    rooms = [neuralucb, *(import_module(f"neuralucb.{name}") for name in neuralucb._ROOMS)]
-    found = {each for room in rooms for name in room.__all__ if kind(each := getattr(room, name))}
+    found = {each for room in ROOMS for name in room.__all__ if kind(each := getattr(room, name))}
     return sorted(found, key=lambda each: (each.__module__, each.__name__))
+
+
+def constants(path):
+    """Names that a module assigns, with the docstring below each."""
+    found = {}
+    for line, below in pairwise(ast.parse(path.read_text()).body):
+        targets = getattr(line, "targets", [getattr(line, "target", None)])
+        if isinstance(targets[0], ast.Name) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            found[targets[0].id] = str(below.value.value)
+    return found
 
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: str(path.relative_to(SOURCE)))
@@ -44,7 +58,11 @@ def test_examples_in_docstrings_run(path, tmp_path, monkeypatch):
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     module = import_module(".".join(["neuralucb", *path.relative_to(SOURCE).with_suffix("").parts]))
-    assert not doctest.testmod(module, globs=NAMES | vars(module)).failed
+    names, runner = NAMES | vars(module), doctest.DocTestRunner()
+    assert not doctest.testmod(module, globs=names).failed
+    for name, text in constants(path).items():
+        runner.run(doctest.DocTestParser().get_doctest(text, dict(names), name, str(path), 0))
+    assert not runner.failures
 
 
 @pytest.mark.parametrize(
@@ -63,7 +81,7 @@ OUTSIDE = {"MLflow", "TensorBoard", "WandB"}
 """They write where the user points them; tests of sweeps run them."""
 
 
-def test_every_exported_class_and_function_has_an_example_that_runs():
+def test_every_exported_name_has_an_example_that_runs():
     missing, skipped = [], set()
     for each in exported(lambda each: inspect.isclass(each) or inspect.isfunction(each)):
         prompts = [line for line in inspect.getdoc(each).partition("Example:")[2].splitlines() if ">>> " in line]
@@ -71,5 +89,9 @@ def test_every_exported_class_and_function_has_an_example_that_runs():
             missing.append(f"{each.__module__}.{each.__name__}")
         elif all("+SKIP" in line for line in prompts):
             skipped.add(each.__name__)
+    shown = {name for path in WITH_EXAMPLES for name, text in constants(path).items() if "    >>> " in text}
+    values = {name: getattr(room, name) for room in ROOMS for name in room.__all__}
+    others = {name for name, each in values.items() if not inspect.isclass(each) and not inspect.isfunction(each)}
     assert missing == []
+    assert others <= shown
     assert skipped <= OUTSIDE | {"SweepResult", "Tuned", "TunedOnLog", "tune", "tune_on_log"}  # minutes of playing

@@ -39,6 +39,12 @@ class Phase(NamedTuple):
 
 
 Schedule: TypeAlias = tuple[Phase, ...]
+"""When to learn: phases, one after the other.
+
+Example:
+    >>> read_schedule("50") == (Phase(50),)
+    True
+"""
 
 NAMED: dict[str, Schedule] = {
     "synthetic": (Phase(50),),

@@ -18,7 +18,12 @@ FAMILIES: dict[str, str] = {
     "reference": "for scale",
     "": "yours",
 }
-"""In which part of `neuralucb list` an algorithm stands, in order; those that users register have none."""
+"""In which part of `neuralucb list` an algorithm stands, in order; those that users register have none.
+
+Example:
+    >>> FAMILIES["default"]
+    'ours, the default'
+"""
 
 
 class Task(NamedTuple):

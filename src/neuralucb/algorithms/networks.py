@@ -63,6 +63,12 @@ def _check(name: str, network: NamedNetwork) -> None:
 
 
 NETWORKS: Registry[NamedNetwork] = Registry("network", NamedNetwork, _check, lambda network: network.make)
+"""Every network that is known by name.
+
+Example:
+    >>> "mlp" in NETWORKS
+    True
+"""
 _given: dict[str, Any] = {}
 
 

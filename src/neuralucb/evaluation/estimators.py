@@ -80,11 +80,21 @@ ESTIMATORS = {
 }
 
 FROZEN = tuple(ESTIMATORS)
-"""The methods for a frozen policy, one that does not learn on the way."""
+"""The methods for a frozen policy, one that does not learn on the way.
+
+Example:
+    >>> "doubly-robust" in FROZEN
+    True
+"""
 METHODS = {name: one.trusts for name, one in ESTIMATORS.items()} | {
     "replay": "the propensities; the policy learns along the log"
 }
-"""All methods, and what each trusts."""
+"""All methods, and what each trusts.
+
+Example:
+    >>> METHODS["ips"]
+    'the logged propensities alone'
+"""
 COLUMNS = ("decision", "weight", "reward", *ESTIMATORS)
 """What is summed over decisions: 1, w, r, and the value of a decision by each estimator."""
 

@@ -21,7 +21,12 @@ REFUSED = 100_000
 LARGEST = float(np.finfo(np.float32).max)
 
 ARM_ID = "arm/id"
-"""The feature of an arm that has no others: without it arms could not be told apart."""
+"""The feature of an arm that has no others: without it arms could not be told apart.
+
+Example:
+    >>> ARM_ID
+    'arm/id'
+"""
 
 
 class Counts(NamedTuple):

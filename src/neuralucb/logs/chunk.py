@@ -27,7 +27,12 @@ __all__ = [
 ]
 
 Bad: TypeAlias = Callable[[int, str], None]
-"""Called with the line of a decision and what is wrong with it; raises, or counts it and returns."""
+"""Called with the line of a decision and what is wrong with it; raises, or counts it and returns.
+
+Example:
+    >>> def bad(line, reason):
+    ...     print(f"line {line} is left out: {reason}")
+"""
 
 TOLERANCE = 1e-3
 """How far probabilities may be from a sum of 1, and from the logged propensity: tools round them."""

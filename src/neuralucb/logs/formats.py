@@ -49,6 +49,12 @@ FORMATS: dict[str, Format] = {
     ".npz": Format(read_npz, write_npz, "round"),
     ".csv": Format(read_csv, write_csv, "line", is_text=True),
 }
+"""How logs are read and written, by the extension of the file; add one of yours.
+
+Example:
+    >>> FORMATS[".dsjson"].unit
+    'line'
+"""
 
 
 @brief

@@ -16,7 +16,12 @@ from neuralucb.runtime.records import brief
 __all__ = ["Front", "Step", "stack"]
 
 Step: TypeAlias = Callable[[jax.Array, jax.Array | None], jax.Array]
-"""W_l h_{l-1}, h_{l-1} (None in the first layer) -> h_l, of the same width"""
+"""W_l h_{l-1}, h_{l-1} (None in the first layer) -> h_l, of the same width
+
+Example:
+    >>> def relu(now, before):
+    ...     return jax.nn.relu(now)
+"""
 
 
 @brief

@@ -250,6 +250,12 @@ def _built_in() -> dict[str, Definition]:
 
 
 PROBLEMS: Registry[Definition] = Registry("problem", Definition, _check, lambda definition: definition.make)
+"""Every problem that is known by name.
+
+Example:
+    >>> "h1" in PROBLEMS
+    True
+"""
 for _name, _definition in _built_in().items():
     PROBLEMS[_name] = _definition
 _not_made_yet: set[str] = set()
