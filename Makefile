@@ -9,7 +9,7 @@ export JAX_PLATFORMS ?= cpu
 unexport PYTHONDONTWRITEBYTECODE
 SHELL := /bin/bash
 
-.PHONY: demo test test-slow check format docs dist bench clean
+.PHONY: demo test test-slow check format docs figures dist bench clean
 
 demo: .venv/installed
 	$(BIN)/neuralucb demo --out demo
@@ -35,10 +35,16 @@ format: .venv/installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# the site, in site/; its tools have an environment of their own, and need no JAX: the reference is read, not imported
-docs: .venv-docs/installed
-	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --quiet
+# the site, in site/: tutorials are played first, and fail if they no longer print what they show. Its tools have an
+# environment of their own, and need no JAX: the reference is read, not imported. Never --quiet, which switches strict off
+docs: .venv/installed-dev .venv-docs/installed
+	$(PYTEST) tests/test_docs.py tests/service/test_pages.py -k "tutorials or index or gallery"
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build
 	@echo "the site is in site/index.html"
+
+# the figures of the gallery again, from its code
+figures: .venv/installed-dev
+	$(BIN)/python docs/gallery.py
 
 # make dist PYTHONS="3.11 3.12 3.13": sdist and wheel, tried in empty environments, outside the checkout
 PYTHONS ?=

@@ -1,6 +1,6 @@
 """Builds sdist and wheel, checks them, and tries each in empty environments: `make dist PYTHONS="3.11 3.12 3.13"`.
 
-Each Python gets the newest dependencies; the first also gets the lowest that `pyproject.toml` allows. A Python that is
+Each Python gets the newest dependencies; the oldest also gets the lowest that `pyproject.toml` allows. A Python that is
 not on this machine is asked of uv; one that cannot be had fails, since a claim that was not tried is none.
 """
 
@@ -10,10 +10,13 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
+EXTRAS = ("experiments", "serve")
+"""What is tried beside the core."""
 
 
 def main(versions: list[str]) -> None:
@@ -24,19 +27,19 @@ def main(versions: list[str]) -> None:
         call(tools, "-m", "build", "--outdir", str(DIST), str(ROOT))
         (wheel,), (source,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
         call(tools, "-m", "twine", "check", "--strict", str(wheel), str(source))
-        for number, version in enumerate(versions):
-            python = interpreter(version, tools)
-            attempt(python, Path(folder) / f"wheel-{version}", f"{wheel}[experiments]", extra="experiments")
+        whole, pythons = f"{wheel}[{','.join(EXTRAS)}]", {each: interpreter(each, tools) for each in versions}
+        for version, python in pythons.items():
+            attempt(python, Path(folder) / f"wheel-{version}", whole, extras=EXTRAS)
             attempt(python, Path(folder) / f"source-{version}", str(source))
-            if number == 0:
-                attempt(python, Path(folder) / "lowest", f"{wheel}[experiments]", *lowest(), extra="experiments")
+        oldest = min(versions, key=lambda version: [int(part) for part in version.split(".")])
+        attempt(pythons[oldest], Path(folder) / f"lowest-{oldest}", whole, *lowest(), extras=EXTRAS)
     print(f"{wheel.name} and {source.name} work on Python {', '.join(versions)}")
 
 
-def attempt(python: str, folder: Path, *packages: str, extra: str = "") -> None:
+def attempt(python: str, folder: Path, *packages: str, extras: Sequence[str] = ()) -> None:
     """Install into an empty environment, run the smoke test from outside the checkout, and remove it."""
     print(f"{folder.name}:", end=" ", flush=True)
-    call(environment(python, folder, *packages), str(ROOT / ".ci" / "smoke.py"), *extra.split(), cwd=folder)
+    call(environment(python, folder, *packages), str(ROOT / ".ci" / "smoke.py"), *extras, cwd=folder)
     shutil.rmtree(folder)
 
 
@@ -51,9 +54,8 @@ def environment(python: str, folder: Path, *packages: str) -> str:
 def lowest() -> list[str]:
     """The lowest versions that are allowed of what is needed directly, as `uv --resolution lowest-direct` has them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return [
-        each.replace(">=", "==") for each in project["dependencies"] + project["optional-dependencies"]["experiments"]
-    ]
+    needed = [project["dependencies"], *(project["optional-dependencies"][extra] for extra in EXTRAS)]
+    return sorted({each.replace(">=", "==") for group in needed for each in group})
 
 
 def interpreter(version: str, tools: str) -> str:

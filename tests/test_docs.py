@@ -26,7 +26,8 @@ from neuralucb.sweeps import prepare, read_sweep, run_sweep
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "neuralucb"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -138,6 +139,8 @@ def test_links_lead_somewhere(page):
         if not target.startswith("http"):
             path = page.parent / target if target else page
             assert path.exists(), target
+            if DOCS in page.parents:  # what is outside of this folder is not on the site
+                assert path.resolve().is_relative_to(DOCS), target
             assert not anchor or anchor in anchors(path), f"{target}#{anchor}"
 
 

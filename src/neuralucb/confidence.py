@@ -17,7 +17,12 @@ Confidence: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
 
 @brief
 class Assumptions(NamedTuple):
-    """What the analysis assumes about the rewards, and the constants it gives no value for."""
+    """What the analysis assumes about the rewards, and the constants it gives no value for.
+
+    Example:
+        >>> Assumptions(norm=3.0).failure
+        0.1
+    """
 
     noise_bound: Number = 1.0
     """ν: the noise is ν-sub-Gaussian."""

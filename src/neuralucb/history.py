@@ -23,7 +23,15 @@ MOST_AGAIN = 4096
 
 @brief
 class History(NamedTuple):
-    """The first `seen` rows of contexts and rewards are what was observed; the rest is unused."""
+    """The first `seen` rows of contexts and rewards are what was observed; the rest is unused.
+
+    Example:
+        >>> import numpy as np
+        >>> context = np.zeros(2, np.float32)
+        >>> history = append(empty(context, capacity=10), context, 1.0)
+        >>> int(history.seen), history.contexts.shape
+        (1, (10, 2))
+    """
 
     contexts: Any
     rewards: jax.Array

@@ -46,7 +46,15 @@ Review: TypeAlias = Callable[..., Any]
 
 @brief
 class Slot(NamedTuple):
-    """The context of one arm where all arms share one x: that x, and the number of the arm."""
+    """The context of one arm where all arms share one x: that x, and the number of the arm.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.ones((3, 2), np.float32)  # the same two numbers for three arms
+        >>> contexts = Slot(x, np.arange(3, dtype=np.int32))
+        >>> contexts.x.shape, contexts.arm.shape
+        ((3, 2), (3,))
+    """
 
     x: jax.Array
     arm: jax.Array
@@ -54,7 +62,13 @@ class Slot(NamedTuple):
 
 @brief
 class Prediction(NamedTuple):
-    """What an estimator believes about K arms, and how much it has observed."""
+    """What an estimator believes about K arms, and how much it has observed.
+
+    Example:
+        >>> one = Prediction(jnp.array([0.5, 0.4]), jnp.array([0.1, 0.3]), jnp.int32(7), jnp.float32(2.0))
+        >>> int((one.mean + 2 * one.width).argmax())  # an optimist takes the less certain arm
+        1
+    """
 
     mean: jax.Array
     """[K] expected reward of each arm."""
@@ -68,7 +82,15 @@ class Prediction(NamedTuple):
 
 @brief
 class Choice(NamedTuple):
-    """The arm chosen, and why: mean, width, score and propensity of every arm."""
+    """The arm chosen, and why: mean, width, score and propensity of every arm.
+
+    Example:
+        >>> import jax, neuralucb, numpy as np
+        >>> policy = neuralucb.build("lin-ucb", dim=2)
+        >>> choice = policy.select(jax.random.key(1), policy.init(jax.random.key(0)), np.eye(2, dtype=np.float32))
+        >>> choice.propensity.tolist()  # nothing is known yet: both arms tie
+        [0.5, 0.5]
+    """
 
     arm: jax.Array
     mean: jax.Array
@@ -86,7 +108,13 @@ class Choice(NamedTuple):
 
 @brief
 class Info(NamedTuple):
-    """How one call to `learn` went."""
+    """How one call to `learn` went.
+
+    Example:
+        >>> info = Info.nothing()
+        >>> bool(info.diverged), float(info.loss)
+        (False, nan)
+    """
 
     loss: jax.Array
     """Mean of (f(x) - r)²/2 after training, over the history or a sample of it; NaN where nothing is trained."""
@@ -121,7 +149,14 @@ class Note(NamedTuple):
 
 @brief
 class Origin(NamedTuple):
-    """The arguments of `build`, as plain values."""
+    """The arguments of `build`, as plain values.
+
+    Example:
+        >>> import neuralucb
+        >>> origin = neuralucb.build("lin-ucb", dim=2, exploration=0.5).origin
+        >>> origin.algorithm, dict(origin.settings)["exploration"]
+        ('lin-ucb', 0.5)
+    """
 
     algorithm: str
     dim: int
@@ -183,7 +218,16 @@ class Policy(NamedTuple):
 
 @brief
 class Estimator(NamedTuple):
-    """A policy without its rule of choice: it predicts mean and width for one arm's context."""
+    """A policy without its rule of choice: it predicts mean and width for one arm's context.
+
+    Example:
+        >>> from neuralucb.confidence import constant
+        >>> from neuralucb.estimators.features import exact_design, raw
+        >>> from neuralucb.estimators.ridge import ridge
+        >>> from neuralucb.rules import ucb
+        >>> features = raw(dim=2)
+        >>> optimist = policy(ridge(features, exact_design(features, ridge=1.0)), ucb(constant(1.0)))
+    """
 
     init: Callable[[jax.Array], Belief]
     predict: Callable[[Belief, Context], Prediction]

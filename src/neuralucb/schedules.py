@@ -25,7 +25,12 @@ LATER_AT_FIRST = "10:200,20:1000,50:2000,100"
 
 
 class Phase(NamedTuple):
-    """Learn after every `every` rounds, up to and including round `until` (None: to the end)."""
+    """Learn after every `every` rounds, up to and including round `until` (None: to the end).
+
+    Example:
+        >>> read_schedule("5:100,50") == (Phase(5, until=100), Phase(50))
+        True
+    """
 
     every: int
     until: int | None = None
@@ -34,6 +39,12 @@ class Phase(NamedTuple):
 
 
 Schedule: TypeAlias = tuple[Phase, ...]
+"""When to learn: phases, one after the other.
+
+Example:
+    >>> read_schedule("50") == (Phase(50),)
+    True
+"""
 
 NAMED: dict[str, Schedule] = {
     "synthetic": (Phase(50),),

@@ -30,7 +30,13 @@ LARGEST_INTEGER = 2**31 - 1
 
 @brief
 class Setting(NamedTuple):
-    """One hyperparameter. A traced one is a number that a compiled run takes as input; others shape the program."""
+    """One hyperparameter. A traced one is a number that a compiled run takes as input; others shape the program.
+
+    Example:
+        >>> exploration = number("exploration", "γ", 0.1, "scale of the width", least=0)
+        >>> exploration.default, exploration.read("0.3")
+        (0.1, 0.3)
+    """
 
     name: str
     symbol: str

@@ -32,7 +32,15 @@ __all__ = [
 
 
 class Detail(NamedTuple):
-    """What else happened, round by round; kept on request."""
+    """What else happened, round by round; kept on request.
+
+    Example:
+        >>> import jax, neuralucb
+        >>> policy, problem = neuralucb.build("lin-ucb", dim=3), neuralucb.synthetic("h1", dim=3)
+        >>> outcome = neuralucb.simulate(jax.random.key(0), policy, problem, rounds=20, schedule="10", detailed=True)
+        >>> outcome.trace.detail.reward.shape
+        (20,)
+    """
 
     reward: jax.Array
     """[T] reward observed, noise included"""
@@ -44,7 +52,15 @@ class Detail(NamedTuple):
 
 @brief
 class Trace(NamedTuple):
-    """What happened, round by round."""
+    """What happened, round by round.
+
+    Example:
+        >>> import jax, neuralucb
+        >>> policy, problem = neuralucb.build("lin-ucb", dim=3), neuralucb.synthetic("h1", dim=3)
+        >>> outcome = neuralucb.simulate(jax.random.key(0), policy, problem, rounds=20, schedule="10")
+        >>> outcome.trace.arm.shape, int(outcome.trace.diverged_at)
+        ((20,), 0)
+    """
 
     arm: jax.Array
     """[T] arm played"""
@@ -60,7 +76,15 @@ class Trace(NamedTuple):
 
 @brief
 class Outcome(NamedTuple):
-    """A whole run: what happened, and what is believed at the end."""
+    """A whole run: what happened, and what is believed at the end.
+
+    Example:
+        >>> import jax, neuralucb
+        >>> policy, problem = neuralucb.build("lin-ucb", dim=3), neuralucb.synthetic("h1", dim=3)
+        >>> outcome = neuralucb.simulate(jax.random.key(0), policy, problem, rounds=20, schedule="10")
+        >>> contexts = jax.numpy.ones((4, 3), "float32")
+        >>> choice = policy.select(jax.random.key(1), outcome.belief, contexts)  # go on from there
+    """
 
     trace: Trace
     belief: Belief

@@ -36,7 +36,7 @@ def shape(value):
     )
 
 
-@pytest.mark.parametrize("name", ["serving.md", "personalizer.md", "tutorials/served_decision.md"])
+@pytest.mark.parametrize("name", ["serving.md", "personalizer.md", "tutorials/into_production.md"])
 def test_requests_that_are_shown_are_answered_as_shown(name, tmp_path):
     async def scenario(client):
         found = list(requests(DOCS / name))

@@ -18,11 +18,21 @@ FAMILIES: dict[str, str] = {
     "reference": "for scale",
     "": "yours",
 }
-"""In which part of `neuralucb list` an algorithm stands, in order; those that users register have none."""
+"""In which part of `neuralucb list` an algorithm stands, in order; those that users register have none.
+
+Example:
+    >>> FAMILIES["default"]
+    'ours, the default'
+"""
 
 
 class Task(NamedTuple):
-    """What a recipe may know about the problem."""
+    """What a recipe may know about the problem.
+
+    Example:
+        >>> Task(dim=5).shared_by is None  # each arm has a context of its own
+        True
+    """
 
     dim: int
     """d, numbers in a context"""
@@ -43,7 +53,14 @@ Recipe: TypeAlias = Callable[[Task, Mapping[str, Any]], Policy]
 
 @brief
 class Algorithm(NamedTuple):
-    """A recipe by name, its settings with the paper's grids, and where it departs from the paper."""
+    """A recipe by name, its settings with the paper's grids, and where it departs from the paper.
+
+    Example:
+        >>> from neuralucb.algorithms import ALGORITHMS
+        >>> algorithm = ALGORITHMS["neural-ucb"]
+        >>> algorithm.title, algorithm.family
+        ('NeuralUCB', 'paper')
+    """
 
     name: str
     summary: str

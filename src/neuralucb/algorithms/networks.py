@@ -42,7 +42,12 @@ Maker: TypeAlias = Callable[[Task, Mapping[str, Any]], Any]
 
 @brief
 class NamedNetwork(NamedTuple):
-    """A network by name, one line about it, and how it is made."""
+    """A network by name, one line about it, and how it is made.
+
+    Example:
+        >>> NETWORKS["mlp"].name
+        'mlp'
+    """
 
     name: str
     summary: str
@@ -58,6 +63,12 @@ def _check(name: str, network: NamedNetwork) -> None:
 
 
 NETWORKS: Registry[NamedNetwork] = Registry("network", NamedNetwork, _check, lambda network: network.make)
+"""Every network that is known by name.
+
+Example:
+    >>> "mlp" in NETWORKS
+    True
+"""
 _given: dict[str, Any] = {}
 
 

@@ -85,6 +85,12 @@ def _check(name: str, algorithm: Algorithm) -> None:
 
 
 ALGORITHMS: Registry[Algorithm] = Registry("algorithm", Algorithm, _check, lambda algorithm: algorithm.recipe)
+"""Every algorithm that is known by name.
+
+Example:
+    >>> ALGORITHMS["lin-ucb"].title
+    'LinUCB'
+"""
 for _algorithm in (
     NEURAL_MIX,
     NEURAL_UCB,

@@ -80,18 +80,33 @@ ESTIMATORS = {
 }
 
 FROZEN = tuple(ESTIMATORS)
-"""The methods for a frozen policy, one that does not learn on the way."""
+"""The methods for a frozen policy, one that does not learn on the way.
+
+Example:
+    >>> "doubly-robust" in FROZEN
+    True
+"""
 METHODS = {name: one.trusts for name, one in ESTIMATORS.items()} | {
     "replay": "the propensities; the policy learns along the log"
 }
-"""All methods, and what each trusts."""
+"""All methods, and what each trusts.
+
+Example:
+    >>> METHODS["ips"]
+    'the logged propensities alone'
+"""
 COLUMNS = ("decision", "weight", "reward", *ESTIMATORS)
 """What is summed over decisions: 1, w, r, and the value of a decision by each estimator."""
 
 
 @brief
 class Rounds(NamedTuple):
-    """Decisions as an estimator sees them."""
+    """Decisions as an estimator sees them.
+
+    Example:
+        >>> one = np.ones(1)  # one decision between two arms, logged by chance
+        >>> rounds = Rounds(one, 0.5 * one, np.zeros(1, int), np.array([[1.0, 0.0]]), np.zeros((1, 2)), one)
+    """
 
     reward: np.ndarray
     """[n]"""
@@ -118,7 +133,12 @@ class Terms(NamedTuple):
 
 @brief
 class Sums(NamedTuple):
-    """Everything that the estimators need to know of the decisions, as sums over COLUMNS."""
+    """Everything that the estimators need to know of the decisions, as sums over COLUMNS.
+
+    Example:
+        >>> Sums.nothing().decisions
+        0
+    """
 
     decisions: int
     first: np.ndarray
@@ -208,7 +228,13 @@ def estimates_of(
         InputError: `level` is not between 0 and 1.
 
     Example:
-        ips, snips = estimates_of(sums, ("ips", "snips"), level=0.95)
+        >>> import numpy as np
+        >>> one = np.ones(3)
+        >>> rounds = Rounds(one, 0.5 * one, np.zeros(3, int), np.tile([1.0, 0.0], (3, 1)), np.zeros((3, 2)), one)
+        >>> sums = add(Sums.nothing(), rounds, switch=10)
+        >>> ips, snips = estimates_of(sums, ("ips", "snips"), level=0.95)
+        >>> ips.value, snips.value
+        (2.0, 1.0)
     """
     made = []
     for method in methods:
@@ -232,7 +258,12 @@ def logged_of(sums: Sums, *, level: float) -> Estimate:
         InputError: `level` is not between 0 and 1.
 
     Example:
-        print(logged_of(sums, level=0.95).value)
+        >>> import numpy as np
+        >>> one = np.ones(3)
+        >>> rounds = Rounds(one, 0.5 * one, np.zeros(3, int), np.tile([1.0, 0.0], (3, 1)), np.zeros((3, 2)), one)
+        >>> sums = add(Sums.nothing(), rounds, switch=10)
+        >>> logged_of(sums, level=0.95).value
+        1.0
     """
     (value, error), size = _ratio(sums, "reward", "decision"), _size(sums)
     return with_interval("logged", value, _known(error, size), size, level=level)
@@ -248,7 +279,12 @@ def overlap_of(sums: Sums) -> Overlap:
         The weights in numbers, and in words what is wrong with them.
 
     Example:
-        print(overlap_of(sums).words or "nothing is wrong")
+        >>> import numpy as np
+        >>> one = np.ones(3)
+        >>> rounds = Rounds(one, 0.5 * one, np.zeros(3, int), np.tile([1.0, 0.0], (3, 1)), np.zeros((3, 2)), one)
+        >>> sums = add(Sums.nothing(), rounds, switch=10)
+        >>> overlap_of(sums).largest
+        2.0
     """
     mean, error = _ratio(sums, "weight", "decision")
     effective = _effective(sums)

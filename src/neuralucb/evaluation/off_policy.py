@@ -83,11 +83,16 @@ def evaluate(
         UnsoundError: A score of the policy is not finite: it would be valued as if it chose at random.
 
     Example:
-        log = open_log(Path("log.parquet"))
-        policy = build("lin-ucb", **shape_of(log))
-        learned = learn_from(jax.random.key(0), policy, log, end=2000)
-        for estimate in evaluate(policy, learned.belief, log, begin=2000).estimates:
-            print(estimate.method, estimate.value, estimate.low, estimate.high)
+        >>> from neuralucb import build
+        >>> from neuralucb.logs import open_log
+        >>> from neuralucb.logs.batches import shape_of
+        >>> log = open_log(Path("log.parquet"))
+        >>> policy = build("lin-ucb", **shape_of(log))
+        >>> from neuralucb.logs.warm_start import learn_from
+        >>> learned = learn_from(jax.random.key(0), policy, log, end=20)
+        >>> (ips,) = evaluate(policy, learned.belief, log, begin=20, methods=["ips"]).estimates
+        >>> ips.low < ips.value < ips.high
+        True
     """
     policy, belief, log = _in_order(policy, belief, log)
     _check(methods, level, switch)
@@ -126,9 +131,14 @@ def target_probabilities(policy: Policy, belief: Belief) -> Callable[[Batch], ja
         A compiled function from a batch of n decisions among K arms to an array [n, K].
 
     Example:
-        probabilities = target_probabilities(policy, policy.init(jax.random.key(0)))
-        for batch in batches(open_log(Path("log.parquet"))):
-            print(probabilities(batch))
+        >>> from neuralucb import build
+        >>> from neuralucb.logs import open_log
+        >>> from neuralucb.logs.batches import shape_of
+        >>> log = open_log(Path("log.parquet"))
+        >>> policy = build("lin-ucb", **shape_of(log))
+        >>> from neuralucb.logs.batches import batches
+        >>> probabilities = target_probabilities(policy, policy.init(jax.random.key(0)))
+        >>> shapes = [probabilities(batch).shape for batch in batches(log)]  # [decisions, arms] of each batch
     """
     return lambda batch: _probabilities(policy, belief, batch.shared, batch.own, batch.available)[0]
 

@@ -16,7 +16,13 @@ MOST_ESTIMATES, MOST_NOTES = 8, 4
 
 @brief
 class Estimate(NamedTuple):
-    """The value of a policy, in reward per decision, by one method."""
+    """The value of a policy, in reward per decision, by one method.
+
+    Example:
+        >>> one = Estimate("ips", value=0.5, error=0.1, low=0.3, high=0.7, effective=80.0)
+        >>> one.low <= one.value <= one.high
+        True
+    """
 
     method: str
     value: float
@@ -31,7 +37,20 @@ class Estimate(NamedTuple):
 
 @brief
 class Overlap(NamedTuple):
-    """How much of what the policy would do is in the log."""
+    """How much of what the policy would do is in the log.
+
+    Example:
+        >>> import jax
+        >>> from neuralucb import build
+        >>> from neuralucb.logs import open_log
+        >>> from neuralucb.logs.batches import shape_of
+        >>> log = open_log(Path("log.parquet"))
+        >>> policy = build("lin-ucb", **shape_of(log))
+        >>> from neuralucb.evaluation import evaluate
+        >>> made = evaluate(policy, policy.init(jax.random.key(0)), log, methods=["ips"])
+        >>> round(made.overlap.largest, 3)  # the policy takes one arm of three, which the log took at random
+        3.0
+    """
 
     largest: float
     """largest weight π(a)/p"""
@@ -47,7 +66,20 @@ class Overlap(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """The value of one policy, estimated from one log."""
+    """The value of one policy, estimated from one log.
+
+    Example:
+        >>> import jax
+        >>> from neuralucb import build
+        >>> from neuralucb.logs import open_log
+        >>> from neuralucb.logs.batches import shape_of
+        >>> log = open_log(Path("log.parquet"))
+        >>> policy = build("lin-ucb", **shape_of(log))
+        >>> from neuralucb.evaluation import evaluate
+        >>> made = evaluate(policy, policy.init(jax.random.key(0)), log, methods=["ips"])
+        >>> made.decisions, [each.method for each in made.estimates]
+        (39, ['ips'])
+    """
 
     policy: str
     decisions: int

@@ -24,7 +24,18 @@ __all__ = ["Replay", "replay", "with_replay"]
 
 @brief
 class Replay(NamedTuple):
-    """The estimate by replay, and how much of the log it used."""
+    """The estimate by replay, and how much of the log it used.
+
+    Example:
+        >>> from neuralucb import build
+        >>> from neuralucb.logs import open_log
+        >>> from neuralucb.logs.batches import shape_of
+        >>> log = open_log(Path("log.parquet"))
+        >>> policy = build("lin-ucb", **shape_of(log))
+        >>> replayed = replay(jax.random.key(0), policy, log, schedule="100")
+        >>> replayed.estimate.method
+        'replay'
+    """
 
     estimate: Estimate
     accepted: int
@@ -108,10 +119,14 @@ def replay(
         UnsoundError: Training diverged, or a score of the policy is not finite.
 
     Example:
-        log = open_log(Path("log.parquet"))
-        policy = build("lin-ucb", **shape_of(log))
-        replayed = replay(jax.random.key(0), policy, log, schedule="100")
-        print(replayed.accepted, replayed.estimate.value)
+        >>> from neuralucb import build
+        >>> from neuralucb.logs import open_log
+        >>> from neuralucb.logs.batches import shape_of
+        >>> log = open_log(Path("log.parquet"))
+        >>> policy = build("lin-ucb", **shape_of(log))
+        >>> replayed = replay(jax.random.key(0), policy, log, schedule="100")
+        >>> 0 < replayed.accepted < replayed.decisions
+        True
     """
     check_level(level)
     phases = read_schedule(schedule)
@@ -164,8 +179,16 @@ def with_replay(evaluation: Evaluation, replayed: Replay) -> Evaluation:
         The evaluation with one more estimate and one more note.
 
     Example:
-        made = evaluate(policy, belief, log)
-        print(with_replay(made, replay(key, policy, log, schedule="100")).notes)
+        >>> from neuralucb import build
+        >>> from neuralucb.logs import open_log
+        >>> from neuralucb.logs.batches import shape_of
+        >>> log = open_log(Path("log.parquet"))
+        >>> policy = build("lin-ucb", **shape_of(log))
+        >>> from neuralucb.evaluation import evaluate
+        >>> key = jax.random.key(0)
+        >>> made = evaluate(policy, policy.init(key), log, methods=["ips"])
+        >>> [each.method for each in with_replay(made, replay(key, policy, log, schedule="100")).estimates]
+        ['ips', 'replay']
     """
     note = (
         f"replay learned along the whole log, starting from nothing, and accepted {replayed.accepted} of "

@@ -61,10 +61,14 @@ def evaluate_after_training(
             must not be valued under a trained one's name.
 
     Example:
-        log = open_log(Path("log.parquet"))
-        policy = build("lin-ucb", **shape_of(log))
-        for estimate in evaluate_after_training(jax.random.key(0), policy, log, train=0.5).estimates:
-            print(estimate.method, estimate.value, estimate.low, estimate.high)
+        >>> from neuralucb import build
+        >>> from neuralucb.logs import open_log
+        >>> from neuralucb.logs.batches import shape_of
+        >>> log = open_log(Path("log.parquet"))
+        >>> policy = build("lin-ucb", **shape_of(log))
+        >>> made = evaluate_after_training(jax.random.key(0), policy, log, train=0.5, methods=["ips", "snips"])
+        >>> [each.method for each in made.estimates]
+        ['ips', 'snips']
     """
     if not 0 <= train < 1:
         raise InputError(f"train must be at least 0 and below 1, got {train}: the rest of the log is for valuing.")

@@ -32,7 +32,14 @@ SCALE = "uniform"
 
 @brief
 class Difference(NamedTuple):
-    """Final regret of one algorithm minus that of another, seed by seed: below 0 it is better."""
+    """Final regret of one algorithm minus that of another, seed by seed: below 0 it is better.
+
+    Example:
+        >>> from neuralucb import compare
+        >>> (difference,) = compare(["glm-ucb", "lin-ucb"], "h1", rounds=100, seeds=5).differences()
+        >>> difference.algorithm, difference.minus, difference.seeds
+        ('lin-ucb', 'glm-ucb', 5)
+    """
 
     algorithm: str
     minus: str
@@ -49,7 +56,14 @@ class Difference(NamedTuple):
 
 @brief
 class Rank(NamedTuple):
-    """A place in the ranking on one problem."""
+    """A place in the ranking on one problem.
+
+    Example:
+        >>> from neuralucb import compare
+        >>> first, second = compare(["glm-ucb", "lin-ucb"], "h1", rounds=100, seeds=5).ranking()
+        >>> first.place, second.place, first.regret.mean <= second.regret.mean
+        (1, 2, True)
+    """
 
     place: int
     algorithm: str
@@ -61,7 +75,14 @@ class Rank(NamedTuple):
 
 @brief
 class Aggregate(NamedTuple):
-    """Interquartile mean, over all problems and seeds, of regret as a share of uniform's; with a bootstrap interval."""
+    """Interquartile mean, over all problems and seeds, of regret as a share of uniform's; with a bootstrap interval.
+
+    Example:
+        >>> from neuralucb import compare
+        >>> comparison = compare(["glm-ucb", "lin-ucb"], ["h1", "h3"], rounds=100, seeds=5)
+        >>> sorted(each.algorithm for each in comparison.aggregates())
+        ['glm-ucb', 'lin-ucb']
+    """
 
     algorithm: str
     share: Estimate
@@ -69,7 +90,14 @@ class Aggregate(NamedTuple):
 
 @brief
 class Improvement(NamedTuple):
-    """How likely a run of one algorithm has less regret than a run of another, averaged over problems."""
+    """How likely a run of one algorithm has less regret than a run of another, averaged over problems.
+
+    Example:
+        >>> from neuralucb import compare
+        >>> comparison = compare(["glm-ucb", "lin-ucb"], ["h1", "h3"], rounds=100, seeds=5)
+        >>> all(0 <= each.probability <= 1 for each in comparison.improvements())
+        True
+    """
 
     algorithm: str
     over: str

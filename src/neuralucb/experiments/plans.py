@@ -52,7 +52,13 @@ class Point(NamedTuple):
 
 @brief
 class Plan(NamedTuple):
-    """What is to be run, checked: bad input has been refused, so that `play` need not check it again."""
+    """What is to be run, checked: bad input has been refused, so that `play` need not check it again.
+
+    Example:
+        >>> planned = plan("h1", ["lin-ucb"], {}, rounds=100, seeds=5)
+        >>> planned.rounds, planned.seeds
+        (100, (0, 1, 2, 3, 4))
+    """
 
     problem: Definition
     points: dict[str, list[Point]]

@@ -24,7 +24,14 @@ __all__ = ["Curve", "Result", "Summary", "Traces", "make_frame"]
 
 @brief
 class Summary(NamedTuple):
-    """Final regret over seeds. Printed, it is one line."""
+    """Final regret over seeds. Printed, it is one line.
+
+    Example:
+        >>> from neuralucb import run
+        >>> summary = run("lin-ucb", "h1", rounds=100, seeds=5).summary()
+        >>> summary.seeds, summary.low < summary.mean < summary.high
+        (5, True)
+    """
 
     mean: float
     std: float
@@ -44,7 +51,14 @@ class Summary(NamedTuple):
 
 
 class Traces(NamedTuple):
-    """What happened round by round; every array is [seeds, rounds]."""
+    """What happened round by round; every array is [seeds, rounds].
+
+    Example:
+        >>> from neuralucb import run
+        >>> traces = run("lin-ucb", "h1", rounds=100, seeds=5, trace=True).trace
+        >>> traces.arm.shape
+        (5, 100)
+    """
 
     arm: np.ndarray
     """arm played"""

@@ -35,7 +35,12 @@ RESAMPLES = 2000
 
 
 class Estimate(NamedTuple):
-    """A mean with its 95 % interval; NaN where there are too few numbers for one."""
+    """A mean with its 95 % interval; NaN where there are too few numbers for one.
+
+    Example:
+        >>> Estimate(mean=2.0, low=1.5, high=2.5).mean
+        2.0
+    """
 
     mean: float
     low: float

@@ -21,11 +21,23 @@ REFUSED = 100_000
 LARGEST = float(np.finfo(np.float32).max)
 
 ARM_ID = "arm/id"
-"""The feature of an arm that has no others: without it arms could not be told apart."""
+"""The feature of an arm that has no others: without it arms could not be told apart.
+
+Example:
+    >>> ARM_ID
+    'arm/id'
+"""
 
 
 class Counts(NamedTuple):
-    """What an encoder has seen since it was made."""
+    """What an encoder has seen since it was made.
+
+    Example:
+        >>> encoder = Encoder(16)
+        >>> rows = encoder.encode({"age": 30}, [{"price": 2.5}])
+        >>> encoder.counts.objects
+        1
+    """
 
     objects: int
     named: int

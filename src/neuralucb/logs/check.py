@@ -17,7 +17,13 @@ MOST = 50
 
 @brief
 class Findings(NamedTuple):
-    """What a log holds, and what is wrong with it."""
+    """What a log holds, and what is wrong with it.
+
+    Example:
+        >>> findings = check_log(Path("log.parquet"))
+        >>> findings.sound
+        True
+    """
 
     path: Path
     decisions: int

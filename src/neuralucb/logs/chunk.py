@@ -27,7 +27,12 @@ __all__ = [
 ]
 
 Bad: TypeAlias = Callable[[int, str], None]
-"""Called with the line of a decision and what is wrong with it; raises, or counts it and returns."""
+"""Called with the line of a decision and what is wrong with it; raises, or counts it and returns.
+
+Example:
+    >>> def bad(line, reason):
+    ...     print(f"line {line} is left out: {reason}")
+"""
 
 TOLERANCE = 1e-3
 """How far probabilities may be from a sum of 1, and from the logged propensity: tools round them."""
@@ -41,7 +46,14 @@ MOST_ARMS = 1 << 16
 
 @brief
 class Names(NamedTuple):
-    """The names of the columns of features. New names are only added at the end, so that a column keeps its place."""
+    """The names of the columns of features. New names are only added at the end, so that a column keeps its place.
+
+    Example:
+        >>> from neuralucb.logs import open_log
+        >>> log = open_log(Path("log.parquet"))
+        >>> log.names.own
+        ('own[0]', 'own[1]')
+    """
 
     shared: tuple[str, ...]
     """features that all arms of a decision share"""
@@ -51,7 +63,14 @@ class Names(NamedTuple):
 
 @brief
 class Chunk(NamedTuple):
-    """n consecutive decisions with N arms in total: the arms of one decision are next to each other."""
+    """n consecutive decisions with N arms in total: the arms of one decision are next to each other.
+
+    Example:
+        >>> from neuralucb.logs import open_log
+        >>> log = open_log(Path("log.parquet"))
+        >>> sum(len(chunk.reward) for chunk in log.chunks())
+        40
+    """
 
     names: Names
     line: np.ndarray
@@ -96,7 +115,13 @@ class Summary(NamedTuple):
 
 @brief
 class Dense(NamedTuple):
-    """Decisions padded to K arms, as a policy takes them; arm k is at index k."""
+    """Decisions padded to K arms, as a policy takes them; arm k is at index k.
+
+    Example:
+        >>> from neuralucb.logs import open_log
+        >>> log = open_log(Path("log.parquet"))
+        >>> arrays = [dense(chunk, log.names, arms=log.arms) for chunk in log.chunks()]
+    """
 
     shared: np.ndarray
     """[n, features] float32"""

@@ -49,11 +49,23 @@ FORMATS: dict[str, Format] = {
     ".npz": Format(read_npz, write_npz, "round"),
     ".csv": Format(read_csv, write_csv, "line", is_text=True),
 }
+"""How logs are read and written, by the extension of the file; add one of yours.
+
+Example:
+    >>> FORMATS[".dsjson"].unit
+    'line'
+"""
 
 
 @brief
 class Log(NamedTuple):
-    """A log that can be read any number of times, in chunks of bounded size."""
+    """A log that can be read any number of times, in chunks of bounded size.
+
+    Example:
+        >>> log = open_log(Path("log.parquet"))
+        >>> log.arms, log.decisions
+        (3, 40)
+    """
 
     path: Path
     names: Names
@@ -67,7 +79,14 @@ class Log(NamedTuple):
 
 
 class Skipped:
-    """A `bad` that skips and counts unusable decisions, and keeps the first few reasons."""
+    """A `bad` that skips and counts unusable decisions, and keeps the first few reasons.
+
+    Example:
+        >>> skipped = Skipped()
+        >>> log = open_log(Path("log.dsjson"), bad=skipped)
+        >>> skipped.count
+        0
+    """
 
     MOST = 20
 

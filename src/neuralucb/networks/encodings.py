@@ -19,6 +19,12 @@ from neuralucb.runtime.errors import InputError
 __all__ = ["ENCODINGS", "concat", "disjoint", "heads"]
 
 ENCODINGS = ("disjoint", "concat", "heads")
+"""How a network sees a row and its arm, where arms share a context.
+
+Example:
+    >>> "heads" in ENCODINGS
+    True
+"""
 
 
 def disjoint(network: Network, arms: int) -> Network:

@@ -17,9 +17,21 @@ from neuralucb.runtime.precision import require
 __all__ = ["INITIALIZATIONS", "SCALINGS", "mlp"]
 
 SCALINGS = ("tangent", "standard")
+"""`tangent`: √m before the last layer, as in the paper; `standard`: as libraries have it.
+
+Example:
+    >>> mlp(dim=2, width=4, depth=2, scaling=SCALINGS[1]).example.shape
+    (2,)
+"""
 
 
 INITIALIZATIONS = ("paper", "symmetric", "gaussian", "uniform")
+"""How θ_0 is drawn.
+
+Example:
+    >>> mlp(dim=2, width=4, depth=2, initialization=INITIALIZATIONS[2]).example.shape
+    (2,)
+"""
 
 
 HALVED = ("paper", "symmetric")

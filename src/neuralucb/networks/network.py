@@ -18,7 +18,15 @@ __all__ = ["FirstLayer", "Network", "from_functions"]
 
 @brief
 class Network(NamedTuple):
-    """Functions of parameters and one arm's context; `mlp` makes one, and `from_functions` of any library's."""
+    """Functions of parameters and one arm's context; `mlp` makes one, and `from_functions` of any library's.
+
+    Example:
+        >>> from neuralucb.networks import mlp
+        >>> network = mlp(dim=3, width=4, depth=2)
+        >>> theta = network.init(jax.random.key(0))
+        >>> network.apply(theta, jnp.ones(3, jnp.float32)).shape  # one number
+        ()
+    """
 
     init: Callable[[jax.Array], Any]
     """key -> θ_0"""
@@ -43,7 +51,14 @@ class Network(NamedTuple):
 
 @brief
 class FirstLayer(NamedTuple):
-    """A network around its first layer, W_1."""
+    """A network around its first layer, W_1.
+
+    Example:
+        >>> from neuralucb.networks import mlp
+        >>> first = mlp(dim=3, width=4, depth=2).first
+        >>> first.prepare(jnp.ones(3, jnp.float32)).shape
+        (3,)
+    """
 
     prepare: Callable[[Any], jax.Array]
     """x -> what the first layer sees"""

@@ -16,12 +16,27 @@ from neuralucb.runtime.records import brief
 __all__ = ["Front", "Step", "stack"]
 
 Step: TypeAlias = Callable[[jax.Array, jax.Array | None], jax.Array]
-"""W_l h_{l-1}, h_{l-1} (None in the first layer) -> h_l, of the same width"""
+"""W_l h_{l-1}, h_{l-1} (None in the first layer) -> h_l, of the same width
+
+Example:
+    >>> def relu(now, before):
+    ...     return jax.nn.relu(now)
+"""
 
 
 @brief
 class Front(NamedTuple):
-    """What is trained before the dense layers, such as embeddings."""
+    """What is trained before the dense layers, such as embeddings.
+
+    Example:
+        >>> doubled = Front(  # nothing is trained; every number is doubled before the dense layers see it
+        ...     init=lambda key: (),
+        ...     apply=lambda params, x: 2 * x,
+        ...     backward=lambda params, x, slope: (),
+        ...     size=3,
+        ...     arrays=0,
+        ... )
+    """
 
     init: Callable[[jax.Array], tuple[jax.Array, ...]]
     """key -> its parameters, a tuple of arrays"""

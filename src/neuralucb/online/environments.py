@@ -22,7 +22,13 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 class Played(NamedTuple):
-    """What a bandit did in an environment, step by step."""
+    """What a bandit did in an environment, step by step.
+
+    Example:
+        >>> played = Played(np.array([0, 1]), np.array([0.5, 1.0]), regret=None)
+        >>> played.rewards.sum()
+        np.float64(1.5)
+    """
 
     arms: np.ndarray
     """[rounds] actions taken, from 0"""

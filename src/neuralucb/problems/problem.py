@@ -18,7 +18,13 @@ __all__ = ["Problem", "Round", "check_problem", "reveal"]
 
 @brief
 class Round(NamedTuple):
-    """One round, before an arm is chosen: reward = expected[arm] + noise."""
+    """One round, before an arm is chosen: reward = expected[arm] + noise.
+
+    Example:
+        >>> one = Round(jnp.eye(2), expected=jnp.array([0.2, 0.7]), noise=jnp.float32(0))
+        >>> float(one.expected.max() - one.expected[0]).__round__(1)  # the regret of playing arm 0
+        0.5
+    """
 
     contexts: Any
     """A pytree with a leading axis of arms."""

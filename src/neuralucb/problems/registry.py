@@ -46,7 +46,12 @@ REWARDS = (
 
 @brief
 class Definition(NamedTuple):
-    """A problem's name, one line about it, and how to make it."""
+    """A problem's name, one line about it, and how to make it.
+
+    Example:
+        >>> find_problem("h1").name
+        'h1'
+    """
 
     name: str
     summary: str
@@ -245,6 +250,12 @@ def _built_in() -> dict[str, Definition]:
 
 
 PROBLEMS: Registry[Definition] = Registry("problem", Definition, _check, lambda definition: definition.make)
+"""Every problem that is known by name.
+
+Example:
+    >>> "h1" in PROBLEMS
+    True
+"""
 for _name, _definition in _built_in().items():
     PROBLEMS[_name] = _definition
 _not_made_yet: set[str] = set()

@@ -30,4 +30,13 @@ class StorageError(Exception):
     """A bandit's file is damaged, has a newer format, is in use or cannot be written; the message says why.
 
     So does a fork of the process that a bandit belongs to.
+
+    Example:
+        >>> from neuralucb import OnlineBandit, build
+        >>> bandit = OnlineBandit(build("lin-ucb", dim=2), journal="one-writer")
+        >>> try:
+        ...     OnlineBandit(build("lin-ucb", dim=2), journal="one-writer")
+        ... except StorageError:
+        ...     print("in use")
+        in use
     """

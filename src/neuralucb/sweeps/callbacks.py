@@ -26,7 +26,17 @@ LONGEST_NAME = 150
 
 @brief
 class FinishedRun(NamedTuple):
-    """One algorithm with one setting and one seed, played to its end and stored."""
+    """One algorithm with one setting and one seed, played to its end and stored.
+
+    Example:
+        >>> class Best:
+        ...     lowest = float("inf")
+        ...
+        ...     def start(self, sweep): ...
+        ...     def end(self, failures): ...
+        ...     def run(self, run):
+        ...         self.lowest = min(self.lowest, run.regret[-1])  # one FinishedRun per run
+    """
 
     algorithm: str
     problem: str

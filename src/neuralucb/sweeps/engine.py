@@ -39,7 +39,14 @@ ENGINES, DEVICES = ("local", "ray"), ("auto", "cpu", "gpu")
 
 @brief
 class Job(NamedTuple):
-    """A sweep that was checked, the folder of its results, and what is still to be run."""
+    """A sweep that was checked, the folder of its results, and what is still to be run.
+
+    Example:
+        >>> from neuralucb.sweeps import read_sweep
+        >>> job = prepare(read_sweep("mine.toml"), "mine", device="cpu", workers=1)  # checked, and nothing run
+        >>> len(job.missing) == len(job.batches)
+        True
+    """
 
     sweep: Sweep
     store: Store
@@ -113,8 +120,10 @@ def prepare(
             too small.
 
     Example:
-        >>> job = prepare(paper_sweep("figure1", "smoke"), "figure1")  # doctest: +SKIP
-        >>> failures = run_sweep(job)  # doctest: +SKIP
+        >>> from neuralucb.sweeps import read_sweep
+        >>> job = prepare(read_sweep("mine.toml"), "mine", device="cpu", workers=1)
+        >>> job.sweep.runs
+        2
     """
     end_script_here()
     _check(sweep, device, engine)
@@ -172,7 +181,9 @@ def run_sweep(
             raised; the message says what is stored and how to resume.
 
     Example:
-        >>> failures = run_sweep(prepare(read_sweep("mine.toml"), "mine"))  # doctest: +SKIP
+        >>> from neuralucb.sweeps import read_sweep
+        >>> run_sweep(prepare(read_sweep("mine.toml"), "mine", device="cpu", workers=1))  # no failures
+        []
     """
     if address is not None and job.engine != "ray":
         raise InputError(f"address goes with engine='ray', got {address!r}; set the engine, or omit the address.")

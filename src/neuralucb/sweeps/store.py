@@ -65,7 +65,13 @@ NO_DATA: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 @brief
 class Failure(NamedTuple):
-    """A batch that could not be run, and why."""
+    """A batch that could not be run, and why.
+
+    Example:
+        >>> failure = Failure("lin-ucb", "h1", 3, "MemoryError: 9 GB", "", Path("mine/failures/1.json"))
+        >>> print(failure)
+        lin-ucb on h1, 3 runs: MemoryError: 9 GB
+    """
 
     algorithm: str
     problem: str
@@ -92,8 +98,8 @@ class Store:
         folder: The folder; it need not exist yet.
 
     Example:
-        >>> Store("mine").sweep().name  # doctest: +SKIP
-        'mine'
+        >>> Store("sweep").sweep().rounds > 0
+        True
     """
 
     def __init__(self, folder: Path | str) -> None:

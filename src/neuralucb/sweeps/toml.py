@@ -38,7 +38,8 @@ def read_sweep(path: Path | str) -> Sweep:
         InputError: The file cannot be read, or something in it is wrong; the message names the line and the key.
 
     Example:
-        >>> sweep = read_sweep("mine.toml")  # doctest: +SKIP
+        >>> read_sweep("mine.toml").runs
+        2
     """
     path = Path(path)
     try:

@@ -50,7 +50,12 @@ READY, DONE = "ready", "done"
 
 @brief
 class Event(NamedTuple):
-    """Progress of a batch: some of it done, all of it, or failed."""
+    """Progress of a batch: some of it done, all of it, or failed.
+
+    Example:
+        >>> def listener(event):  # given to `run_sweep`
+        ...     print(f"{event.batch.algorithm}: {event.done} of {event.total}")
+    """
 
     worker: int
     batch: Batch

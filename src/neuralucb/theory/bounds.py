@@ -15,7 +15,12 @@ LARGEST = 709.0
 
 
 class Horizon(NamedTuple):
-    """What the bounds are about: T rounds of K arms, a network of L layers, λ."""
+    """What the bounds are about: T rounds of K arms, a network of L layers, λ.
+
+    Example:
+        >>> round(Horizon(rounds=100, arms=4, depth=2, regularization=1.0).log_contexts, 2)
+        5.99
+    """
 
     rounds: int
     arms: int
@@ -30,7 +35,13 @@ class Horizon(NamedTuple):
 
 @brief
 class Conditions(NamedTuple):
-    """What Theorem 1 requires, with every constant that the paper leaves unnamed set to 1."""
+    """What Theorem 1 requires, with every constant that the paper leaves unnamed set to 1.
+
+    Example:
+        >>> needed = conditions(Assumptions(), Horizon(100, 4, 2, 1.0), width=20, smallest_eigenvalue=0.1)
+        >>> needed.width > 1e20  # wider than any network
+        True
+    """
 
     width: float
     """the smallest m allowed: the largest of the next four"""

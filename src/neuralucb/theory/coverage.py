@@ -35,6 +35,13 @@ class Coverage(NamedTuple):
     """What was predicted for two arms per round, before its reward was known: the chosen one, and one at random.
 
     The first three arrays are [seeds, rounds, 2]: chosen, random.
+
+    Example:
+        >>> from neuralucb import build, synthetic, theory
+        >>> policy, problem = build("lin-ucb", dim=4, exploration=0.1), synthetic("h1", dim=4)
+        >>> found = theory.measure_coverage(policy, problem, rounds=20, schedule="10", seeds=[0])
+        >>> found.width.shape  # seeds, rounds, the chosen arm and a random one
+        (1, 20, 2)
     """
 
     error: np.ndarray

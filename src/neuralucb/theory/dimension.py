@@ -28,7 +28,12 @@ EXACT_MEMORY = 1.25
 
 @brief
 class EffectiveDimension(NamedTuple):
-    """d̃ and its standard error."""
+    """d̃ and its standard error.
+
+    Example:
+        >>> EffectiveDimension(value=14.2, error=0.0).value
+        14.2
+    """
 
     value: float
     error: float

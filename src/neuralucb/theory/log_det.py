@@ -35,7 +35,12 @@ NODE = 0.5
 
 
 class Estimate(NamedTuple):
-    """A number and one standard error: about one estimate in three is further off, one in twenty by twice as much."""
+    """A number and one standard error: about one estimate in three is further off, one in twenty by twice as much.
+
+    Example:
+        >>> Estimate(value=2056.0, error=4.0).error
+        4.0
+    """
 
     value: float
     error: float

@@ -51,7 +51,15 @@ NONE = np.zeros(0)
 
 @brief
 class Report(NamedTuple):
-    """The theory of one problem, on the contexts of one seed. What cannot be computed is None, and `notes` says why."""
+    """The theory of one problem, on the contexts of one seed. What cannot be computed is None, and `notes` says why.
+
+    Example:
+        >>> from neuralucb import theory
+        >>> from neuralucb.experiments import plan
+        >>> report = theory.analyse(plan("h1", ["neural-ucb"], {"dim": 4}, rounds=10, seeds=1))
+        >>> report.over.arms
+        4
+    """
 
     problem: str
     seed: int
