@@ -1,8 +1,8 @@
 """Cost against T, K, d, m, L, lanes and processes, with the slope that was fitted beside the one that is expected.
 
-    python benchmarks/scaling.py                    # two minutes; ends with an error if a slope is off
-    python benchmarks/scaling.py --page             # and writes docs/results/scaling.md and its figure
-    python benchmarks/scaling.py --axes K d --no-profile
+    python benchmarks/scaling.py                    # four minutes; ends with an error if a slope is off
+    python benchmarks/scaling.py --axes K d         # some of it; what was measured is kept in --out
+    python benchmarks/scaling.py --axes --page      # docs/results/scaling.md and its figure, from what was kept
 
 Every cost is the best of three runs of a compiled program on one thread, compiling not counted. Sizes are chosen so
 that what is varied is what costs; the slope is that of a line through the logarithms. Then the main kernels beside this
@@ -10,6 +10,7 @@ machine's measured limits, a large product and a large copy.
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -100,7 +101,7 @@ AXES: dict[str, Axis] = {
         1.0, 0.25, "each lane costs the same, in groups that fit the cache",
     ),
 }  # fmt: skip
-PROCESSES = "processes"
+PROCESSES, PROFILE = "processes", "profile"
 PROCESSES_AXIS = Axis((1, 2), lambda _: Case(8000), -1.0, 0.25, "time per run: processes share nothing but the memory")
 
 
@@ -129,28 +130,44 @@ class Kernel(NamedTuple):
 def main() -> None:
     """Measure, print, and end with an error if a slope is off."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--axes", nargs="+", choices=[*AXES, PROCESSES], default=[*AXES, PROCESSES])
-    parser.add_argument("--no-profile", action="store_true")
+    parser.add_argument("--axes", nargs="*", choices=[*AXES, PROCESSES, PROFILE], default=[*AXES, PROCESSES, PROFILE])
+    parser.add_argument("--out", type=Path, default=DOCS.parent / "out" / "scaling.json")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         _be_a_process()
         return
-    fits: dict[str, Fit] = {}
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    kept = json.loads(given.out.read_text()) if given.out.exists() else {}
     for name in given.axes:
-        axis = PROCESSES_AXIS if name == PROCESSES else AXES[name]
-        costs = _processes(axis.values) if name == PROCESSES else [_seconds(axis.case(value)) for value in axis.values]
-        fits[name] = Fit(axis, costs, float(np.polyfit(np.log(axis.values), np.log(costs), 1)[0]))
-        print(" | ".join(_row(name, fits[name])), flush=True)
-    kernels, limits = ([], "") if given.no_profile else _profile()
-    for kernel in kernels:
-        print(" | ".join(_kernel_row(kernel)))
+        kept[name] = _profile() if name == PROFILE else _costs(name)
+        given.out.write_text(json.dumps(kept, indent=1))
+        for row in _rows(name, kept[name]):
+            print(" | ".join(row), flush=True)
     if given.page:
-        _write_page(fits, kernels, limits)
+        _write_page(kept)
+    fits = {name: _fit(name, costs) for name, costs in kept.items() if name != PROFILE}
     off = [f"{name} ({fit.slope:.2f}, expected {fit.axis.slope:g})" for name, fit in fits.items() if fit.is_off]
     if off:
         sys.exit(f"slopes are off: {', '.join(off)}")
+
+
+def _costs(name: str) -> list[float]:
+    if name == PROCESSES:
+        return _processes(PROCESSES_AXIS.values)
+    return [_seconds(AXES[name].case(value)) for value in AXES[name].values]
+
+
+def _fit(name: str, costs: list[float]) -> Fit:
+    axis = PROCESSES_AXIS if name == PROCESSES else AXES[name]
+    return Fit(axis, costs, float(np.polyfit(np.log(axis.values), np.log(costs), 1)[0]))
+
+
+def _rows(name: str, kept: Any) -> list[list[str]]:
+    if name == PROFILE:
+        return [[kept[0]], *(_kernel_row(Kernel(*each)) for each in kept[1])]
+    return [_row(name, _fit(name, kept))]
 
 
 def _program(case: Case) -> tuple[Program, Lanes]:
@@ -208,7 +225,7 @@ def _be_a_process() -> None:
     print(_best(lambda: program.run(lanes)))
 
 
-def _profile() -> tuple[list[Kernel], str]:
+def _profile() -> tuple[str, list[Kernel]]:
     """The main kernels at sizes beyond a core's cache where there is a choice."""
     single, double, copied = _product_speed(jnp.float32), _product_speed(jnp.float64), _copy_speed()
     limits = (
@@ -264,7 +281,7 @@ def _profile() -> tuple[list[Kernel], str]:
 
     kernels = [step(20, 20, 50), step(784, 100, 500)]
     kernels += widths(420, 4, "full") + widths(2020, 10, "full") + widths(784_100, 10, "diagonal")
-    return kernels, limits
+    return limits, kernels
 
 
 def _kernel(name: str, seconds: float, computing: float, moving: float) -> Kernel:
@@ -300,7 +317,10 @@ def _kernel_row(kernel: Kernel) -> list[str]:
     return [kernel.name, f"{kernel.seconds * 1e6:.4g} µs", f"{kernel.limit * 1e6:.3g} µs", kernel.bound, times]
 
 
-def _write_page(fits: dict[str, Fit], kernels: list[Kernel], limits: str) -> None:
+def _write_page(kept: dict[str, Any]) -> None:
+    fits = {name: _fit(name, kept[name]) for name in [*AXES, PROCESSES] if name in kept}
+    limits, kernels = kept.get(PROFILE, ("not measured", []))
+
     def table(rows: list[list[str]]) -> str:
         return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]])
 
@@ -310,7 +330,7 @@ def _write_page(fits: dict[str, Fit], kernels: list[Kernel], limits: str) -> Non
     ])  # fmt: skip
     profile = table([
         ["kernel", "measured", "limit", "bound by", "times the limit"],
-        *(_kernel_row(kernel) for kernel in kernels),
+        *(_kernel_row(Kernel(*kernel)) for kernel in kernels),
     ])  # fmt: skip
     device = f"{os.cpu_count()} cores, jax {jax.__version__}"
     (DOCS / "results" / "scaling.md").write_text(f"""# How cost grows

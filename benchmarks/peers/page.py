@@ -76,7 +76,7 @@ def write_page(about: Mapping[str, Any], folder: Path) -> None:
     for name in ("results", "figures"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     parts = [_head(about, found)]
-    if NOTES.exists() and not about["quick"]:
+    if NOTES.exists() and folder.name == "docs":
         parts.append(NOTES.read_text().strip())
     parts.append("## Speed\n\nHow many times the time per round of ours a peer takes, by stream.\n\n" + _speed(found))
     parts.append("## Who is best\n\n" + _best(found))
