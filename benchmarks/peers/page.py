@@ -99,11 +99,14 @@ def _head(about: Mapping[str, Any], found: Mapping[str, Mapping[str, Played]]) -
     systems = [
         f"| {name} | {each.package} {versions.get(name, '')} | {each.meaning} |" for name, each in SYSTEMS.items()
     ]
+    loads = [run.facts["load"] for runs in found.values() for run in runs.values()]
     return Template(HEAD.read_text().rstrip()).substitute(
         about,
         command="make bench QUICK=1" if about["quick"] else "make bench",
         limits=" or ".join(f"{limit:g}" for limit in limits),
         systems="\n".join(systems),
+        load=f"{np.median(loads):.1f}",
+        high=f"{max(loads):.1f}",
     )
 
 
