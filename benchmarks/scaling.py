@@ -2,6 +2,7 @@
 
     python benchmarks/scaling.py                    # four minutes; ends with an error if a slope is off
     python benchmarks/scaling.py --axes K d         # some of it; what was measured is kept in --out
+    taskset -c 0 python benchmarks/scaling.py --axes profile     # on one core, as the page has it
     python benchmarks/scaling.py --axes --page      # docs/results/scaling.md and its figure, from what was kept
 
 Every cost is the best of three runs of a compiled program on one thread, compiling not counted. Sizes are chosen so
@@ -101,8 +102,23 @@ AXES: dict[str, Axis] = {
         1.0, 0.25, "each lane costs the same, in groups that fit the cache",
     ),
 }  # fmt: skip
-PROCESSES, PROFILE = "processes", "profile"
-PROCESSES_AXIS = Axis((1, 2), lambda _: Case(8000), -1.0, 0.25, "time per run: processes share nothing but the memory")
+PROCESSES, PROFILE, LOAD = "processes", "profile", "load"
+PROCESSES_AXIS = Axis(
+    (1, 2),
+    lambda _: Case(8000, settings=SMALL | {"design": "full"}),
+    -1.0,
+    0.25,
+    "time per run: processes share nothing but the memory",
+)
+
+MISSING = """
+
+Processes were not measured: other work had the second core. In [sweeps](../benchmarks.md#sweeps) two processes were
+1.88 times as fast as one."""
+BUSY = """
+
+Other work ran beside this on the same cores: costs, and the slopes through them, are uncertain, and one that is off
+here may be so for that reason. To be measured again on a quiet machine."""
 
 
 class Fit(NamedTuple):
@@ -142,12 +158,13 @@ def main() -> None:
     kept = json.loads(given.out.read_text()) if given.out.exists() else {}
     for name in given.axes:
         kept[name] = _profile() if name == PROFILE else _costs(name)
+        kept.setdefault(LOAD, []).append(os.getloadavg()[0])
         given.out.write_text(json.dumps(kept, indent=1))
         for row in _rows(name, kept[name]):
             print(" | ".join(row), flush=True)
     if given.page:
         _write_page(kept)
-    fits = {name: _fit(name, costs) for name, costs in kept.items() if name != PROFILE}
+    fits = {name: _fit(name, costs) for name, costs in kept.items() if name not in (PROFILE, LOAD)}
     off = [f"{name} ({fit.slope:.2f}, expected {fit.axis.slope:g})" for name, fit in fits.items() if fit.is_off]
     if off:
         sys.exit(f"slopes are off: {', '.join(off)}")
@@ -332,14 +349,16 @@ def _write_page(kept: dict[str, Any]) -> None:
         ["kernel", "measured", "limit", "bound by", "times the limit"],
         *(_kernel_row(Kernel(*kernel)) for kernel in kernels),
     ])  # fmt: skip
-    device = f"{os.cpu_count()} cores, jax {jax.__version__}"
+    loads = kept.get(LOAD, [0.0])
+    missing = ("" if PROCESSES in kept else MISSING) + (BUSY if max(loads) > (os.cpu_count() or 1) else "")
+    device = f"{os.cpu_count()} cores (load {min(loads):.1f} to {max(loads):.1f} meanwhile), jax {jax.__version__}"
     (DOCS / "results" / "scaling.md").write_text(f"""# How cost grows
 
-`python benchmarks/scaling.py --page` on a quiet machine ({device}): NeuralUCB on h1, one
+`python benchmarks/scaling.py --page`, {device}: NeuralUCB on h1, one
 thread, the best of three runs of a compiled program, compiling not counted. The slope is that of a line through the
 logarithms of size and cost; the script ends with an error if one is further from what is expected than its tolerance.
 
-{slopes}
+{slopes}{missing}
 
 ![cost against size, by axis](../figures/scaling.png)
 
