@@ -76,6 +76,7 @@ def main() -> None:
     given = parser.parse_args()
     size = QUICK if given.quick else FULL
     out = given.out or ROOT / "out" / ("peers-quick" if given.quick else "peers")
+    out = out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     began, tasks, skipped = time.perf_counter(), [], []
     for name in given.streams:
