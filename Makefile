@@ -57,10 +57,13 @@ PEERS := $(shell sed -n 's/^\([a-z]*\):.*/\1/p' benchmarks/peers/versions.txt)
 bench: .venv/installed $(PEERS:%=peer-%)
 	$(BIN)/python benchmarks/peers/bench.py $(if $(QUICK),--quick) $(BENCH)
 
+# packages one after the other, so that torch stays the one that was asked for; "!" is without what it requires
 peer-%: .venv/installed
-	@test .bench/$*/installed -nt benchmarks/peers/versions.txt || { rm -rf .bench/$* && $(PYTHON) -m venv .bench/$* && \
-	for package in $$(sed -n 's/^$*: //p' benchmarks/peers/versions.txt); do .bench/$*/bin/python -m pip install --quiet --disable-pip-version-check $$package || exit 1; done && \
-	touch .bench/$*/installed; } || echo "$* could not be installed and is left out"
+	@pinned="$$(sed -n 's/^$*: //p' benchmarks/peers/versions.txt)"; test "$$pinned" = "$$(cat .bench/$*/installed 2>/dev/null)" || ( \
+	echo "$*: installing $$pinned"; rm -rf .bench/$*; mkdir -p .bench && $(PYTHON) -m venv .bench/$* && \
+	for package in $$pinned; do case $$package in !*) set -- --no-deps "$${package#!}";; *) set -- "$$package";; esac; \
+	.bench/$*/bin/python -m pip install --quiet --disable-pip-version-check "$$@" >>.bench/$*.log 2>&1 || exit 1; done && \
+	echo "$$pinned" >.bench/$*/installed ) || echo "$* could not be installed and is left out; why is in .bench/$*.log"
 
 clean:
 	rm -rf .venv .venv-docs .bench site dist demo .cache .pytest_cache .mypy_cache .ruff_cache

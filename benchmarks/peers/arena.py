@@ -10,6 +10,7 @@ import argparse
 import importlib
 import importlib.metadata
 import json
+import os
 import resource
 import time
 from pathlib import Path
@@ -38,6 +39,9 @@ class System(NamedTuple):
 
 SYSTEMS = {
     "neural-ucb": System("ours", "neural-ucb", "", "neuralucb", "ours, the protocol of plain-torch, one compiled run"),
+    "neural-ucb adam": System(
+        "ours", "neural-ucb adam", "", "neuralucb", "ours, nearly the protocol of calvera, one compiled run"
+    ),
     "neural-mix": System("ours", "neural-mix", "", "neuralucb", "ours, the default, untuned, one compiled run"),
     "neural-mix online": System(
         "ours_online", "", "", "neuralucb", "ours, the default, `OnlineBandit` called round by round"
@@ -45,11 +49,18 @@ SYSTEMS = {
     "plain-torch": System(
         "plain_torch", "", "torch", "torch", "NeuralUCB as released code does it: eager, a backward pass per arm, SGD"
     ),
+    "calvera": System("calvera_ucb", "", "calvera", "calvera", "NeuralUCB with diagonal Z and Adam, on Lightning"),
     "vw linear": System("vowpal", "linear", "vowpalwabbit", "vowpalwabbit", "Vowpal Wabbit, SquareCB"),
     "vw quadratic": System(
         "vowpal", "quadratic", "vowpalwabbit", "vowpalwabbit", "Vowpal Wabbit, SquareCB on products of features"
     ),
-}
+    "mabwiser": System("mabwiser_linucb", "", "mabwiser", "mabwiser", "LinUCB, a regression per arm", only_shared=True),
+    "contextualbandits": System(
+        "contextual_bandits", "", "contextualbandits", "contextualbandits", "LinUCB, a regression per arm, in Cython",
+        only_shared=True,
+    ),
+    "river": System("river_linucb", "", "river", "river", "LinUCB, a regression per arm", only_shared=True),
+}  # fmt: skip
 
 
 class Run(NamedTuple):
@@ -59,23 +70,29 @@ class Run(NamedTuple):
     """[n] the arm of each round"""
     seconds: np.ndarray
     """[n] when each round was over, compiling and making the system included, importing not"""
-    compile_seconds: float = 0.0
+    compiling: np.ndarray
+    """[n] how many of these seconds went into compiling"""
+    select_seconds: float = 0.0
+    """all decisions; 0 where they cannot be told from updates"""
 
 
 def play_rounds(make: Any, stream: Stream, variant: str, limit: float) -> Run:
-    """Round by round: `select(contexts) -> arm`, then `update(contexts, arm, reward)`."""
-    rounds = len(stream.noise)
-    arms, seconds = np.zeros(rounds, np.int32), np.zeros(rounds)
-    started = time.perf_counter()
+    """Round by round: `select(contexts) -> arm` and `update(contexts, arm, reward)`; compiling does not count."""
+    clock, rounds = time.perf_counter, stream.rounds
+    arms, seconds, compiling, selecting = np.zeros(rounds, np.int32), np.zeros(rounds), np.zeros(rounds), 0.0
+    started = clock()
     player = make(stream, variant)
+    compiled = getattr(player, "compile_seconds", lambda: 0.0)
     for t in range(rounds):
-        contexts = stream.contexts[t]
+        contexts, before, begun = stream.contexts[t], compiled(), clock()
         arm = player.select(contexts)
-        player.update(contexts, arm, float(stream.expected[t, arm] + stream.noise[t]))
-        arms[t], seconds[t] = arm, time.perf_counter() - started
-        if seconds[t] > limit:
-            return Run(arms[: t + 1], seconds[: t + 1])
-    return Run(arms, seconds)
+        selecting += clock() - begun - (compiled() - before)
+        player.update(contexts, arm, float(stream.rewards[t, arm]))
+        arms[t], seconds[t], compiling[t] = arm, clock() - started, compiled()
+        if seconds[t] - compiling[t] > limit:
+            rounds = t + 1
+            break
+    return Run(arms[:rounds], seconds[:rounds], compiling[:rounds], selecting)
 
 
 def main() -> None:
@@ -97,11 +114,21 @@ def main() -> None:
         "stream": stream.name,
         "seed": stream.seed,
         "digest": stream.digest,
+        "limit": given.limit,
         "version": importlib.metadata.version(system.package),
-        "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "compile_seconds": run.compile_seconds,
+        "memory_mb": _peak_memory(),
+        "load": os.getloadavg()[0],
+        "select_seconds": run.select_seconds,
     }
-    np.savez(given.result, facts=json.dumps(facts), arms=run.arms, seconds=run.seconds)
+    np.savez(given.result, facts=json.dumps(facts), arms=run.arms, seconds=run.seconds, compiling=run.compiling)
+
+
+def _peak_memory() -> float:
+    """The most that this process has used, in MB; elsewhere than on Linux a parent's peak may count too."""
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    found = [float(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
+    return (found or [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss])[0] / 1024
 
 
 if __name__ == "__main__":

@@ -1,24 +1,31 @@
-"""Ours and its peers on the same streams, each in its own process and environment, one after the other on one core.
+"""Ours and its peers on the same streams, each system in its own process and environment, with one thread on one core.
 
-    make bench            10 000 rounds, at most 20 minutes per system and stream
-    make bench QUICK=1    2000 rounds, at most 40 seconds per system and stream: ten minutes in all
+    make bench                       a quarter of an hour on two cores; what was played already is kept
+    make bench QUICK=1               five minutes, every system
+    make bench BENCH="--streams h1 --again"
 
-Writes a table of what was measured below --out, and with --page the page and figure in docs/results.
+Two systems play at a time where there are two cores, each pinned to its own. Results are kept below --out, one file per
+stream and system: a second call plays only what is missing, or met another stream, version or limit. Writes a page
+below --out, and with --page the one in docs/results.
 """
 
 import argparse
+import importlib.metadata
 import json
 import os
 import platform
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from queue import Queue
+from typing import Any, NamedTuple
 
+import numpy as np
 from arena import SYSTEMS, System
 from page import write_page
-from streams import LABELLED, draw_stream, write_stream
+from streams import STREAMS, Stream, draw_stream, read_stream, write_stream
 
 from neuralucb import InputError
 
@@ -26,79 +33,165 @@ __all__ = ["main"]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-STREAMS = ("h1", *LABELLED)
+
+
+class Size(NamedTuple):
+    """How much is played."""
+
+    rounds: dict[str, int]
+    """by stream"""
+    limit: float
+    """seconds per system and stream"""
+
+
+FULL = Size({**dict.fromkeys(STREAMS, 2000), "h1": 5000, "mnist": 400}, 12.0)
+QUICK = Size(dict.fromkeys(STREAMS, 300), 5.0)
+PATIENT = {("h1", "plain-torch"): 170.0, ("covertype", "plain-torch"): 60.0, ("mnist", "plain-torch"): 60.0}
+"""Longer limits, where the whole run is what is compared."""
+
+
+class Task(NamedTuple):
+    """One system on one stream."""
+
+    label: str
+    stream: Path
+    result: Path
+    limit: float
 
 
 def main() -> None:
-    """Draw the streams, play all systems, write what was measured."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Draw the streams, play what is missing, write what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int, help="T; 10000, with --quick 2000")
-    parser.add_argument("--limit", type=float, help="seconds per system and stream; 1200, with --quick 40")
+    parser.add_argument("--rounds", type=int, help="T of every stream")
+    parser.add_argument("--limit", type=float, help="seconds per system and stream; 12, with --quick 5")
     parser.add_argument("--streams", nargs="+", choices=STREAMS, default=STREAMS)
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=tuple(SYSTEMS))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=ROOT / "out" / "peers")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="systems at a time")
+    parser.add_argument("--stop-after", type=float, default=np.inf, help="seconds; begin nothing after that")
+    parser.add_argument("--again", action="store_true", help="play again what was played already")
+    parser.add_argument("--out", type=Path, help="out/peers, with --quick out/peers-quick")
     parser.add_argument("--page", action="store_true", help="write docs/results/peers.md and its figure")
     given = parser.parse_args()
-    rounds = given.rounds or (2000 if given.quick else 10_000)
-    limit = given.limit or (40.0 if given.quick else 1200.0)
-    given.out.mkdir(parents=True, exist_ok=True)
-    began, load, skipped, results = time.perf_counter(), [os.getloadavg()[0]], [], []
+    size = QUICK if given.quick else FULL
+    out = given.out or ROOT / "out" / ("peers-quick" if given.quick else "peers")
+    out = out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    began, tasks, skipped = time.perf_counter(), [], []
     for name in given.streams:
+        path = out / f"{name}.npz"
+        rounds = given.rounds or size.rounds[name]
         try:
-            stream = draw_stream(name, rounds=rounds, seed=given.seed)
+            stream = _stream(name, rounds, given.seed, path)
         except InputError as problem:
             skipped.append(f"{name}: {problem}")
             continue
-        path = given.out / f"{name}.npz"
-        write_stream(stream, path)
         for label in given.systems:
             reason = _why_not(SYSTEMS[label], shared=stream.shared)
-            result = given.out / f"{name}-{label.replace(' ', '-')}.npz"
-            result.unlink(missing_ok=True)
-            if reason is None:
-                reason = _play(label, path, result, limit)
-                load.append(os.getloadavg()[0])
-            if reason is None:
-                results.append(result)
-            else:
+            if reason is not None:
                 skipped.append(f"{label} on {name}: {reason}")
-            print(f"{name}, {label}: {reason or 'played'}; {time.perf_counter() - began:.0f} s so far", flush=True)
+                continue
+            limit = given.limit or (size.limit if given.quick else PATIENT.get((name, label), size.limit))
+            task = Task(label, path, out / f"{name}-{label.replace(' ', '-')}.npz", limit)
+            if given.again or not _is_played(task, stream):
+                task.result.unlink(missing_ok=True)
+                task.result.with_suffix(".txt").unlink(missing_ok=True)
+                tasks.append(task)
+    print(f"{len(tasks)} to play; streams ready after {time.perf_counter() - began:.0f} s", flush=True)
+    _play_all(tasks, given.jobs, began, given.stop_after)
     about: dict[str, Any] = {
         "processor": _processor(),
         "cores": os.cpu_count(),
+        "jobs": given.jobs,
         "python": platform.python_version(),
-        "load": [min(load), max(load)],
-        "rounds": rounds,
-        "limit": limit,
         "seed": given.seed,
         "quick": given.quick,
         "seconds": time.perf_counter() - began,
-        "skipped": skipped,
-        "streams": [str(given.out / f"{name}.npz") for name in given.streams if (given.out / f"{name}.npz").exists()],
-        "results": [str(result) for result in results],
+        "skipped": skipped + [f"{path.stem}: {path.read_text()}" for path in sorted(out.glob("*.txt"))],
+        "streams": [str(out / f"{name}.npz") for name in STREAMS if (out / f"{name}.npz").exists()],
+        "results": [
+            str(path)
+            for name in STREAMS
+            for label in SYSTEMS
+            if (path := out / f"{name}-{label.replace(' ', '-')}.npz").exists()
+        ],
     }
-    (given.out / "about.json").write_text(json.dumps(about, indent=1))
-    write_page(about, (ROOT / "docs") if given.page else given.out)
+    (out / "about.json").write_text(json.dumps(about, indent=1))
+    if about["results"]:
+        write_page(about, (ROOT / "docs") if given.page else out)
+    print(f"{time.perf_counter() - began:.0f} s in all")
+
+
+def _stream(name: str, rounds: int, seed: int, path: Path) -> Stream:
+    """The stream of that file, drawn if it is missing or another one."""
+    if path.exists():
+        stream = read_stream(path)
+        if stream.seed == seed and stream.rounds in (rounds, min(rounds, 1500)):  # a world has at most 1500 rounds
+            return stream
+    stream = draw_stream(name, rounds=rounds, seed=seed)
+    write_stream(stream, path)
+    return stream
 
 
 def _why_not(system: System, *, shared: bool) -> str | None:
     """Why a system cannot play; None if it can."""
-    if system.environment and not (ROOT / ".bench" / system.environment / "installed").exists():
-        return "not installed"
-    return "one context per arm is not what it is made for" if system.only_shared and not shared else None
+    folder = ROOT / ".bench" / system.environment
+    if system.environment and not (folder / "installed").exists():
+        log = folder.with_suffix(".log")
+        last = [line for line in log.read_text().splitlines() if "rror" in line][-1:] if log.exists() else []
+        return "could not be installed" + "".join(f": {line.strip()}" for line in last)
+    return "it is made for one context that all arms share" if system.only_shared and not shared else None
 
 
-def _play(label: str, stream: Path, result: Path, limit: float) -> str | None:
-    """Play in a process of its own, on the last core, with one thread; why it failed, or None."""
-    environment = SYSTEMS[label].environment
+def _is_played(task: Task, stream: Stream) -> bool:
+    """Whether the same version played the same stream with the same limit."""
+    if not task.result.exists():
+        return False
+    with np.load(task.result) as file:
+        facts = json.loads(str(file["facts"]))
+    system = SYSTEMS[task.label]
+    if system.environment:
+        pinned = (HERE / "versions.txt").read_text().partition(f"\n{system.environment}: ")[2].splitlines()[0]
+        same = f"{system.package}=={facts['version'].partition('+')[0]}" in pinned
+    else:
+        same = facts["version"] == importlib.metadata.version(system.package)
+    return same and (facts["digest"], facts["limit"]) == (stream.digest, task.limit)
+
+
+def _play_all(tasks: list[Task], jobs: int, began: float, stop_after: float) -> None:
+    cores: Queue[int] = Queue()
+    for core in sorted(os.sched_getaffinity(0))[-jobs:]:
+        cores.put(core)
+
+    def work(task: Task) -> None:
+        if time.perf_counter() - began > stop_after:
+            print(f"{task.stream.stem}, {task.label}: left for the next call")
+            return
+        core = cores.get()
+        try:
+            reason = _play(task, core)
+        finally:
+            cores.put(core)
+        if reason is not None:
+            task.result.with_suffix(".txt").write_text(reason)
+        so_far = time.perf_counter() - began
+        print(f"{task.stream.stem}, {task.label}: {reason or 'played'}; {so_far:.0f} s so far", flush=True)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(work, tasks))
+
+
+def _play(task: Task, core: int) -> str | None:
+    """Play in a process of its own, on that core, with one thread; why it failed, or None."""
+    environment = SYSTEMS[task.label].environment
     python = str(ROOT / ".bench" / environment / "bin" / "python") if environment else sys.executable
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    core = max(os.sched_getaffinity(0))
+    command = [python, HERE / "arena.py", task.label, task.stream, task.result, "--limit", str(task.limit)]
     done = subprocess.run(
-        ["taskset", "-c", str(core), python, HERE / "arena.py", label, stream, result, "--limit", str(limit)],
+        ["taskset", "-c", str(core), *command],
         env={**os.environ, **one, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_COMPILATION_CACHE": "false"},
+        cwd=task.result.parent,
         capture_output=True,
         text=True,
     )

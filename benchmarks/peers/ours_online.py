@@ -1,5 +1,6 @@
 """The library as a service uses it: the default algorithm in an `OnlineBandit`, one call per decision and reward."""
 
+import jax
 import numpy as np
 from streams import Stream
 
@@ -17,6 +18,8 @@ class Online:
     """Lessons run in the thread that asks, on the same core as all else."""
 
     def __init__(self, stream: Stream) -> None:
+        self.compiling = 0.0
+        jax.monitoring.register_event_duration_secs_listener(self.hear)
         shape = {"shared_by": stream.arms} if stream.shared else {}
         self.bandit = neuralucb.OnlineBandit(neuralucb.build(dim=stream.dim, **shape), seed=stream.seed)
 
@@ -26,3 +29,11 @@ class Online:
 
     def update(self, contexts: np.ndarray, arm: int, reward: float) -> None:
         self.bandit.observe(self.decision.id, reward)
+
+    def hear(self, event: str, seconds: float, **_: object) -> None:
+        """JAX tells how long it traced, lowered and compiled."""
+        if event.startswith("/jax/core/compile/"):
+            self.compiling += seconds
+
+    def compile_seconds(self) -> float:
+        return self.compiling

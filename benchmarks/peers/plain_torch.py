@@ -30,8 +30,8 @@ class Paper:
         self.initial = [first, last]
         self.weights = [w.clone().requires_grad_() for w in self.initial]
         self.inverse = torch.eye(first.numel() + last.numel(), dtype=torch.float64)
-        self.contexts = torch.empty(len(stream.noise), stream.dim)
-        self.rewards = torch.empty(len(stream.noise))
+        self.contexts = torch.empty(stream.rounds, stream.dim)
+        self.rewards = torch.empty(stream.rounds)
         self.seen = 0
 
     def value(self, rows: torch.Tensor) -> torch.Tensor:

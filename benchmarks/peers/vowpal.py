@@ -1,7 +1,6 @@
 """Vowpal Wabbit's SquareCB, linear or with products of features; costs between 0 and 1, as it wants them.
 
-Where arms share a context, features are crossed with the arm. Rewards in other units become costs by the extremes seen
-so far.
+Where arms share a context, features are crossed with the arm. Rewards become costs by the extremes seen so far.
 """
 
 import numpy as np
@@ -30,7 +29,7 @@ class Vowpal:
             options += " --interactions aa"
         self.workspace = Workspace(options)
         self.random = np.random.default_rng((stream.seed, 2))
-        self.low, self.high = (0.0, 1.0) if stream.shared else (np.inf, -np.inf)
+        self.low, self.high = np.inf, -np.inf
 
     def select(self, contexts: np.ndarray) -> int:
         if self.shared:
@@ -43,8 +42,7 @@ class Vowpal:
         return arm
 
     def update(self, contexts: np.ndarray, arm: int, reward: float) -> None:
-        if not self.shared:
-            self.low, self.high = min(self.low, reward), max(self.high, reward)
+        self.low, self.high = min(self.low, reward), max(self.high, reward)
         cost = (self.high - reward) / ((self.high - self.low) or 1.0)
         place = arm + self.shared
         self.lines[place] = f"0:{cost:.6f}:{self.chance:.6f} {self.lines[place]}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Event, Lock
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from neuralucb.algorithms import Algorithm, Task
 from neuralucb.problems import Problem, check_problem, reveal
 from neuralucb.runtime.memory import available_bytes, require_memory
 from neuralucb.runtime.progress import Progress
-from neuralucb.runtime.threads import cores
+from neuralucb.runtime.threads import cores, in_order
 from neuralucb.simulation import Simulation, State, Trace, prepare
 
 __all__ = ["Grouping", "LaneResults", "Lanes", "Leg", "Program", "compile_loops", "compile_program", "group_lanes"]
@@ -229,18 +230,21 @@ def compile_loops(lowered: Any) -> Any:
 def _compile_group(
     begin: Callable[..., State], advance: Callable[..., State], data: Any, lanes: Lanes, size: int
 ) -> tuple[Any, Any]:
-    """Both functions, compiled for groups of this size."""
+    """Both functions, compiled for groups of this size, beside each other: XLA takes one core for each."""
     group = lanes.take(np.arange(size) % len(lanes.seeds))
     start = _batched(begin, (None, 0, 0), size)
     go_on = _batched(advance, (None, 0, 0, 0, None, None), size)
     state = jax.eval_shape(start, data, group.seeds, group.numbers)
     segment = np.int32(0)
-    return (
-        jax.jit(start).lower(data, group.seeds, group.numbers).compile(),
-        compile_loops(
-            jax.jit(go_on, donate_argnums=3).lower(data, group.seeds, group.numbers, state, segment, segment)
-        ),
-    )
+    beginning = jax.jit(start).lower(data, group.seeds, group.numbers)
+    going_on = jax.jit(go_on, donate_argnums=3).lower(data, group.seeds, group.numbers, state, segment, segment)
+    first, second = in_order([partial(_in_x64, beginning.compile), partial(_in_x64, partial(compile_loops, going_on))])
+    return first, second
+
+
+def _in_x64(compile_it: Callable[[], Any]) -> Any:
+    with jax.enable_x64(True):  # JAX keeps this setting per thread
+        return compile_it()
 
 
 def _batched(function: Callable[..., Any], axes: tuple[int | None, ...], lanes: int) -> Callable[..., Any]:

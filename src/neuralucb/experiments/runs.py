@@ -2,7 +2,9 @@
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import partial
 from typing import Any, TypeAlias
 
 import jax
@@ -10,11 +12,12 @@ import numpy as np
 
 from neuralucb.algorithms import ALGORITHMS, find_algorithm
 from neuralucb.experiments.comparisons import SCALE, Comparison
-from neuralucb.experiments.lanes import Lanes, compile_program
+from neuralucb.experiments.lanes import Lanes, Program, compile_program
 from neuralucb.experiments.plans import Plan, Point, plan, plan_grid, plan_problems, shape_of
 from neuralucb.experiments.results import Result, Traces
 from neuralucb.problems import Definition, Problem
 from neuralucb.runtime.progress import Meter, Progress, Told, as_meter
+from neuralucb.runtime.threads import in_order
 from neuralucb.simulation import Trace
 
 __all__ = ["compare", "play", "run", "run_grid"]
@@ -188,10 +191,17 @@ def play(planned: Plan, progress: Meter | None = None) -> list[Result]:
         >>> from neuralucb.experiments import plan, play
         >>> (result,) = play(plan("h1", ["lin-ucb"], {}, rounds=100, seeds=5))
     """
+    groups = {algorithm: _by_shape(algorithm, points) for algorithm, points in planned.points.items()}
+    shapes = [(algorithm, group) for algorithm, found in groups.items() for group in found]
+    programs = in_order([
+        partial(_compile, algorithm, [planned.points[algorithm][index] for index in group], planned)
+        for algorithm, group in shapes
+    ])  # fmt: skip
     results = []
-    for algorithm, points in planned.points.items():
-        meter = None if progress is None else progress(algorithm)
-        results += _run_algorithm(algorithm, points, planned, meter)
+    with closing(programs):
+        for algorithm, points in planned.points.items():
+            meter = None if progress is None else progress(algorithm)
+            results += _run_algorithm(algorithm, points, groups[algorithm], programs, planned, meter)
     return results
 
 
@@ -217,41 +227,62 @@ def _named_stages(progress: bool | Told | None, planned: Plan) -> Meter | None:
     return None if meter is None else lambda algorithm: meter(f"{algorithm} on {planned.problem.name}")
 
 
-def _run_algorithm(algorithm: str, points: Sequence[Point], planned: Plan, progress: Progress | None) -> list[Result]:
-    """Points of one algorithm; those of one shape are run together."""
+def _by_shape(algorithm: str, points: Sequence[Point]) -> list[list[int]]:
+    """Numbers of the points that are run together, as they differ in traced numbers alone."""
     groups: dict[tuple[Any, ...], list[int]] = {}
     for index, point in enumerate(points):
         groups.setdefault(shape_of(find_algorithm(algorithm), point), []).append(index)
+    return list(groups.values())
+
+
+def _run_algorithm(
+    algorithm: str,
+    points: Sequence[Point],
+    groups: Sequence[Sequence[int]],
+    programs: Iterator[Program],
+    planned: Plan,
+    progress: Progress | None,
+) -> list[Result]:
+    """Points of one algorithm; those of one shape are run together, by the next of the programs."""
     results: dict[int, Result] = {}
     each = len(planned.seeds) * planned.rounds
     before = 0
-    for members in groups.values():
+    for members in groups:
         meter = None if progress is None else _offset(progress, before, len(points) * each)
-        found = _run_shape(algorithm, [points[index] for index in members], planned, meter)
+        found = _run_shape(algorithm, [points[index] for index in members], next(programs), planned, meter)
         results |= zip(members, found, strict=True)
         before += len(members) * each
     return [results[index] for index in range(len(points))]
 
 
-def _run_shape(algorithm: str, points: Sequence[Point], planned: Plan, progress: Progress | None) -> list[Result]:
-    """Points that differ in traced numbers alone, as lanes of one program."""
-    recipe, seeds = find_algorithm(algorithm), planned.seeds
-    traced = [setting.name for setting in recipe.settings if setting.traced]
+def _lanes(algorithm: str, points: Sequence[Point], planned: Plan) -> Lanes:
+    """Points × seeds."""
+    seeds = planned.seeds
+    traced = [setting.name for setting in find_algorithm(algorithm).settings if setting.traced]
     columns = {name: np.asarray([point.algorithm[name] for point in points], np.float64) for name in traced}
-    lanes = Lanes(
+    return Lanes(
         np.tile(np.asarray(seeds, np.uint32), len(points)),
         {name: np.repeat(column, len(seeds)) for name, column in columns.items()},
     )
-    world = planned.problem.make(**points[0].problem)
-    program = compile_program(
-        recipe,
-        world,
+
+
+def _compile(algorithm: str, points: Sequence[Point], planned: Plan) -> Program:
+    return compile_program(
+        find_algorithm(algorithm),
+        planned.problem.make(**points[0].problem),
         points[0].algorithm,
-        lanes,
+        _lanes(algorithm, points, planned),
         rounds=planned.rounds,
         schedule=planned.schedule,
         detailed=planned.trace,
     )
+
+
+def _run_shape(
+    algorithm: str, points: Sequence[Point], program: Program, planned: Plan, progress: Progress | None
+) -> list[Result]:
+    """Points that differ in traced numbers alone, as lanes of one program."""
+    lanes, seeds = _lanes(algorithm, points, planned), planned.seeds
     started = time.perf_counter()
     found = program.run(lanes, progress)
     seconds = time.perf_counter() - started
