@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from neuralucb.online.annex import Annex, with_note
+from neuralucb.online.annex import Annex, with_memo
 from neuralucb.online.arms import ArmId, arm_id
 from neuralucb.online.choices import choose, decision_event, warm_up
 from neuralucb.online.compiled import Programs
@@ -62,7 +62,7 @@ class OnlineBandit:
         sync: When the journal is forced to disk: `"each"` record, at an `"interval"` of 50 ms, or `"none"`.
         snapshot_every: Journal records (decisions, rewards, lessons) between two snapshots.
         example: The context of one arm, for a policy that was not made by `build`.
-        annex: State of the caller's that is kept in the journal too, and changes by the notes of the caller's calls.
+        annex: State of the caller's that is kept in the journal too, and changes by the memos of the caller's calls.
 
     Raises:
         InputError: An argument cannot be used, or the folder belongs to another bandit.
@@ -142,7 +142,7 @@ class OnlineBandit:
         return self._decide(read_request(self.state.arms, contexts, arms, available, 1))[0]
 
     def select_many(
-        self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None, note: Any = None
+        self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None, memo: Any = None
     ) -> list[Decision]:
         """Choose an arm for each of many requests at once, far faster than one by one. Raises what `select` raises.
 
@@ -150,12 +150,12 @@ class OnlineBandit:
             contexts: (B, K, d); or (B, d), the contexts that all arms share, if arms were added.
             arms: Ids of the arms to choose from; by default all that were added.
             available: (B, K) booleans; arms that are False are not chosen.
-            note: For the `annex`, in JSON: it is in the same record of the journal.
+            memo: For the `annex`, in JSON: it is in the same record of the journal.
 
         Returns:
             B decisions, in order.
         """
-        return self._decide(read_request(self.state.arms, contexts, arms, available, 2), note)
+        return self._decide(read_request(self.state.arms, contexts, arms, available, 2), memo)
 
     def observe(self, decision_id: str, reward: float) -> None:
         """Record the reward of a decision, however late.
@@ -171,13 +171,13 @@ class OnlineBandit:
         """
         self.observe_many([decision_id], [reward])
 
-    def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float], *, note: Any = None) -> None:
+    def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float], *, memo: Any = None) -> None:
         """Record many rewards at once: all of them, or, if one is refused, none. Raises what `observe` raises.
 
         Args:
             decision_ids: Ids of pending decisions, in any order.
             rewards: One finite number per decision.
-            note: For the `annex`, as in `select_many`.
+            memo: For the `annex`, as in `select_many`.
         """
         ids = read_ids(decision_ids)
         values, clipped = read_rewards(rewards, self._bounds, len(ids))
@@ -185,7 +185,7 @@ class OnlineBandit:
             return
         with self._lock:
             arrays = {"numbers": self._numbers(ids), "rewards": values}
-            self._commit(Event("reward", with_note({"clipped": clipped} if clipped else {}, note), arrays))
+            self._commit(Event("reward", with_memo({"clipped": clipped} if clipped else {}, memo), arrays))
         self._catch_up()
 
     def fit(self, contexts: Any, arms: Any = None, rewards: Any = None) -> Lesson:
@@ -221,11 +221,11 @@ class OnlineBandit:
         self._catch_up()
         return expired
 
-    def record(self, note: Any, *, expired: Sequence[str] = ()) -> None:
-        """Record a note for the `annex`, and that these decisions have expired."""
+    def record(self, memo: Any, *, expired: Sequence[str] = ()) -> None:
+        """Record a memo for the `annex`, and that these decisions have expired."""
         with self._lock:
             kind, arrays = ("expire", {"numbers": self._numbers(read_ids(expired))}) if expired else ("note", {})
-            self._commit(Event(kind, with_note({}, note), arrays))
+            self._commit(Event(kind, with_memo({}, memo), arrays))
         self._catch_up(lessons=False)
 
     def learn(self) -> Lesson:
@@ -380,7 +380,7 @@ class OnlineBandit:
         warm_up(self.state, decisions, arms, observations, sequential=self.settings["count_pending"])
         return self.health().compiled
 
-    def _decide(self, request: Request, note: Any = None) -> list[Decision]:
+    def _decide(self, request: Request, memo: Any = None) -> list[Decision]:
         """Choose, then write the choices to the journal and the ledger; only then are they decisions."""
         sequential = self.settings["count_pending"]
         with self._lock if sequential else nullcontext():  # sequential: no other may be made in between
@@ -392,7 +392,7 @@ class OnlineBandit:
                 with self._lock:
                     self.state.ledger.release(basis.first, request.decisions)
                 raise
-            event = decision_event(self.state, basis, request.ids, choices, note)
+            event = decision_event(self.state, basis, request.ids, choices, memo)
             with self._lock:
                 self._commit(event)
                 batch = self.state.ledger.pending[basis.first]

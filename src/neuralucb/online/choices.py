@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from neuralucb.online.annex import with_note
+from neuralucb.online.annex import with_memo
 from neuralucb.online.arms import ArmId
 from neuralucb.online.compiled import Choices, history_capacities, power_of_two
 from neuralucb.online.inputs import Request
@@ -45,16 +45,16 @@ def choose(state: State, basis: Basis, request: Request, *, sequential: bool) ->
 
 
 def decision_event(
-    state: State, basis: Basis, ids: tuple[ArmId, ...] | None, choices: Choices, note: Any = None
+    state: State, basis: Basis, ids: tuple[ArmId, ...] | None, choices: Choices, memo: Any = None
 ) -> Event:
-    """The event that records choices, in the caller's scale of rewards, with a note for the annex."""
+    """The event that records choices, in the caller's scale of rewards, with a memo for the annex."""
     if state.normalize:
         basis.moments.denormalize(choices.rows)
     fields = {"first": basis.first, "version": basis.version, "time": time.time(), "arms": ids}
     arrays = {"rows": choices.rows, **state.context_arrays(choices.contexts)}
     for array in arrays.values():
         array.flags.writeable = False  # decisions show views of the ledger's arrays
-    return Event("decide", with_note(fields, note), arrays)
+    return Event("decide", with_memo(fields, memo), arrays)
 
 
 def warm_up(state: State, decisions: int, arms: int | None, observations: int | None, *, sequential: bool) -> None:

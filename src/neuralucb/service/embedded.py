@@ -281,7 +281,7 @@ class EmbeddedStore:
                 available[row, request.imposed] = True
             entries.append(entry_of(request, _due(settings, now)))
         try:
-            self._bandit.select_many(contexts, available=available, note={"events": entries})
+            self._bandit.select_many(contexts, available=available, memo={"events": entries})
         except InputError as problem:
             if len(indices) == 1:
                 return {indices[0]: Refusal("invalid", str(problem))}
@@ -300,18 +300,18 @@ class EmbeddedStore:
             return Refusal("conflict", f"event {request.event_id!r:.80} was decided for another request; use a new id.")
         return event.answer(repeated=not fresh)
 
-    def _resolve(self, events: Iterable[Kept], note: dict[str, Any] | None) -> None:
+    def _resolve(self, events: Iterable[Kept], memo: dict[str, Any] | None) -> None:
         """Record changes of events, and tell the bandit the rewards of those that have theirs now."""
-        if note is None:
+        if memo is None:
             return
         ids = self._bandit.ids
         learned = [event for event in events if event.status in ("observed", "defaulted")]
         expired = [ids.id_of(event.number) for event in events if event.status == "expired"]
         if not learned:
-            self._bandit.record(note, expired=expired)
+            self._bandit.record(memo, expired=expired)
             return
         values = [0.0 if event.value is None else event.value for event in learned]
-        self._bandit.observe_many([ids.id_of(event.number) for event in learned], values, note=note)
+        self._bandit.observe_many([ids.id_of(event.number) for event in learned], values, memo=memo)
 
     def _record(self, number: int) -> SnapshotRecord:
         fields, at, size = snapshots.describe(self._folder, number)

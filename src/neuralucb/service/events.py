@@ -1,6 +1,6 @@
 """The events that the embedded store remembers, with arms, settings and vocabulary: an annex of the bandit's journal.
 
-Everything changes by notes alone, the same live and after a restart. Who makes a note has checked it: nothing is
+Everything changes by memos alone, the same live and after a restart. Who makes a memo has checked it: nothing is
 refused here. Records are never changed but replaced, so that a moment can be kept by copying a dictionary.
 """
 
@@ -106,7 +106,7 @@ class Kept(NamedTuple):
 class EventBook:
     """Events by id, and what else a service keeps. An `Annex` of an OnlineBandit.
 
-    Notes are dictionaries; each key is one kind of change: `plan`, `settings`, `slots`, `arm`, `removed`, `events`
+    Memos are dictionaries; each key is one kind of change: `plan`, `settings`, `slots`, `arm`, `removed`, `events`
     (with a decision), `changed` (status, reward and deadline of events), `lesson` and `count`.
     """
 
@@ -147,26 +147,26 @@ class EventBook:
                 heapq.heappush(self._due, (event.due, event.id))
 
     def apply(self, kind: str, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Change by the note of an event."""
-        note = fields["note"]
-        if "plan" in note:
-            options = note["plan"]
+        """Change by the memo of an event."""
+        memo = fields["note"]
+        if "plan" in memo:
+            options = memo["plan"]
             self.plan = Plan(**{**options, "interactions": tuple(map(tuple, options["interactions"]))})
             self.vocabulary = Vocabulary(self.plan.slots)
-        if "settings" in note:
-            self.settings = read_settings(note["settings"])
-        self.vocabulary.assign(note.get("slots", ()))
-        if "arm" in note:
-            self.arms = {**self.arms, note["arm"][0]: note["arm"][1]}
-        if "removed" in note:
-            self.arms = {arm: features for arm, features in self.arms.items() if arm != note["removed"]}
-        for row, entry in enumerate(note.get("events", ())):
+        if "settings" in memo:
+            self.settings = read_settings(memo["settings"])
+        self.vocabulary.assign(memo.get("slots", ()))
+        if "arm" in memo:
+            self.arms = {**self.arms, memo["arm"][0]: memo["arm"][1]}
+        if "removed" in memo:
+            self.arms = {arm: features for arm, features in self.arms.items() if arm != memo["removed"]}
+        for row, entry in enumerate(memo.get("events", ())):
             self._add(entry, fields["first"] + row, fields["version"], fields["time"], arrays["rows"][row])
-        for change in note.get("changed", ()):
+        for change in memo.get("changed", ()):
             self._change(*change)
-        if "lesson" in note:
-            self.lessons.append(LessonReport(*note["lesson"]))
-        for name in note.get("count", ()):
+        if "lesson" in memo:
+            self.lessons.append(LessonReport(*memo["lesson"]))
+        for name in memo.get("count", ()):
             self.counts[name] += 1
 
     def freeze(self) -> Callable[[], Exported]:
@@ -269,14 +269,14 @@ class EventBook:
 
 
 def entry_of(request: Request, due: float | None) -> list[Any]:
-    """A new event, as `events` of a note has it."""
+    """A new event, as `events` of a memo has it."""
     excluded = np.flatnonzero(~request.allowed).tolist()
     status = "inactive" if request.deferred else "waiting"
     return [request.event_id, request.digest.hex(), request.arms, excluded, request.imposed, request.user, status, due]
 
 
 def change_of(event: Kept, reward_id: str | None = None) -> list[Any]:
-    """An event's new status, as `changed` of a note has it."""
+    """An event's new status, as `changed` of a memo has it."""
     return [event.id, event.status, event.value, event.due, reward_id]
 
 
