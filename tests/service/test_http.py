@@ -416,3 +416,59 @@ def test_a_ranking_names_each_action_once_also_if_the_chosen_one_was_excluded_si
     places = ranked(SimpleNamespace(answer=answer, allowed=np.array(allowed)))
     assert sorted(places) == [0, 1, 2]
     assert places[[each or place == chosen for place, each in enumerate(allowed)].index(True)] == chosen
+
+
+def test_candidates_are_added_shown_and_promoted_by_those_who_may(tmp_path):
+    admin, read = "admin-admin-admin-admin", "read-read-read-read-read"
+    config = CONFIG._replace(tokens=Tokens(admin=(admin,), read=(read,)))
+
+    def bearer(token):
+        return [(b"authorization", f"Bearer {token}".encode())]
+
+    async def scenario(client):
+        spec = {"algorithm": "lin-ucb", "options": {"exploration": 2.0}}
+        assert (await client("PUT", "/v1/candidates/bold", spec, headers=bearer(read))).status == 403
+        assert (await client("PUT", "/v1/candidates/bold", spec, headers=bearer(admin))).status == 201
+        assert (await client("PUT", "/v1/candidates/bold", spec, headers=bearer(admin))).status == 200
+        for path, body in (
+            ("Bold", spec),
+            ("a%2Fb", spec),
+            ("x", {"algorithm": "no-such"}),
+            ("x", {"algorithm": "lin-ucb", "options": {"shared_by": 3}}),
+            ("x", {**spec, "floor": 2}),
+            ("x", {**spec, "width": 3}),
+            ("x", []),
+            ("original", spec),
+        ):
+            answer = await client("PUT", f"/v1/candidates/{path}", body, headers=bearer(admin))
+            assert (answer.status, answer.json["error"]["code"]) == (400, "invalid_request"), (path, body)
+        shown = (await client("GET", "/v1/candidates", headers=bearer(read))).json
+        assert shown["deciding"]["name"] == "original"
+        assert [each["name"] for each in shown["candidates"]] == ["bold"]
+        page = (await client("GET", "/", headers=bearer(read))).data.decode()
+        assert "<h2>Candidates</h2>" in page
+        text = (await client("GET", "/metrics", headers=bearer(read))).data.decode()
+        assert 'neuralucb_candidate_decisions{candidate="bold"} 0' in text
+        for path in ("nobody", "nobody/promote"):
+            method = "POST" if "/" in path else "DELETE"
+            assert (await client(method, f"/v1/candidates/{path}", headers=bearer(admin))).status == 404
+        assert (await client("POST", "/v1/candidates/bold/promote", headers=bearer(read))).status == 403
+        done = await client("POST", "/v1/candidates/bold/promote", headers=bearer(admin))
+        assert done.json["deciding"]["name"] == "bold"
+        status = (await client("GET", "/v1/status", headers=bearer(read))).json
+        assert status["deciding"] == "bold"
+        assert [each["name"] for each in status["candidates"]] == ["original"]
+        assert (await client("DELETE", "/v1/candidates/original", headers=bearer(admin))).status == 204
+
+    play(scenario, tmp_path, config)
+
+
+def test_two_changes_of_settings_at_once_are_both_kept(tmp_path):
+    async def scenario(client):
+        changes = [{"default_reward": 2.0}, {"wait_seconds": 7.0}, {"mode": "apprentice"}, {"reward_range": [0, 3]}]
+        await asyncio.gather(*(client("PATCH", "/v1/settings", each) for each in changes))
+        return (await client("GET", "/v1/settings")).json
+
+    found = play(scenario, tmp_path)
+    assert (found["default_reward"], found["wait_seconds"], found["mode"]) == (2.0, 7.0, "apprentice")
+    assert found["reward_range"] == [0.0, 3.0]

@@ -1,7 +1,6 @@
 """`OnlineBandit`: a policy in front of real traffic. The only class in the library that owns changing state."""
 
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,11 +8,12 @@ import numpy as np
 
 from neuralucb.online.annex import Annex, with_memo
 from neuralucb.online.arms import ArmId, arm_id
-from neuralucb.online.choices import choose, decision_event, warm_up
+from neuralucb.online.choices import decide, warm_up
 from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import shape_of_policy
 from neuralucb.online.decision_ids import DecisionIds
 from neuralucb.online.expiry import expire
+from neuralucb.online.fitting import fit
 from neuralucb.online.health import Health, examine
 from neuralucb.online.inputs import (
     Request,
@@ -29,12 +29,11 @@ from neuralucb.online.inputs import (
 from neuralucb.online.journal import Sync
 from neuralucb.online.keeper import Identity, Keeper, Saved, commit, readable, restore_saved, save
 from neuralucb.online.ledger import Decision, Explanation
-from neuralucb.online.lesson_record import warn
-from neuralucb.online.lessons import Background, Lesson, log_failure, train
+from neuralucb.online.lessons import Background, Lesson, give_lesson, log_failure
 from neuralucb.online.process_lock import ProcessLock
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
-from neuralucb.runtime.errors import InputError, StorageError
+from neuralucb.runtime.errors import InputError
 from neuralucb.schedules import default_schedule, next_due, read_schedule
 from neuralucb.settings import check_integer
 
@@ -102,7 +101,6 @@ class OnlineBandit:
             snapshot_every=snapshot_every, sync=sync,
         )  # fmt: skip
         self.ids: DecisionIds = DecisionIds.new()
-        self.policy = policy
         self.state: State = State(
             Programs(policy, self.settings["seed"], self.settings["floor"]),
             shape_of_policy(policy, example),
@@ -117,7 +115,7 @@ class OnlineBandit:
         self._problem: str | None = None  # why the last lesson or snapshot that was due could not be made, if so
         self._keeper: Keeper | None = None
         if journal is not None:
-            self._keeper = Keeper(Path(journal), sync, self.state, Identity(self.ids, self.settings, self.policy))
+            self._keeper = Keeper(Path(journal), sync, self.state, Identity(self.ids, self.settings, policy))
             self.ids = self._keeper.identity.ids
         self._background = Background(self._do_what_is_due) if learning == "background" else None
         if self._keeper is not None:
@@ -204,13 +202,8 @@ class OnlineBandit:
             InputError: An argument cannot be used. A log is checked to its end before anything changes.
             StorageError: The journal accepts no more writes.
         """
-        names = feature_names(contexts, self.state.names)
-        for rows, values, clipped in read_observations(self.state.arms, contexts, arms, rewards, self._bounds):
-            with self._lock:
-                if names != self.state.names:
-                    self._commit(Event("names", {"names": names}, {}))
-                arrays = {**self.state.context_arrays(rows), "rewards": values}
-                self._commit(Event("fit", {"clipped": clipped} if clipped else {}, arrays))
+        read = read_observations(self.state.arms, contexts, arms, rewards, self._bounds)
+        fit(self.state, self._lock, self._commit, feature_names(contexts, self.state.names), read)
         lesson = self.learn()
         self._catch_up()
         return lesson
@@ -236,23 +229,31 @@ class OnlineBandit:
             logger `neuralucb` and `health()` say why.
         """
         with self._learning:
-            with self._lock:
-                self._commit(Event("start", {}, {}))
-                training = self.state.training
-                assert training is not None
-                number = self.state.counts["learned"] + self.state.counts["diverged"]
-            try:
-                lesson, arrays = train(self.state, training, number)
-                ended = {"promoted": lesson.promoted, "loss": lesson.loss, "failure": lesson.failure}
-                with self._lock:
-                    self._commit(Event("learn", ended, arrays))
-            except BaseException:
-                with self._lock, suppress(StorageError):
-                    self._commit(Event("abandon", {}, {}))
-                raise
-            if not lesson.promoted:
-                warn(self.state.lessons.lesson_failure())
-            return lesson
+            return give_lesson(self.state, self._lock, self._commit)
+
+    def share(self, follower: State) -> bool:
+        """Let another state observe what this bandit has observed since it did so last; see `State.follow`."""
+        with self._lock:
+            return follower.follow(self.state)
+
+    def adopt(self, successor: State, *, memo: Any = None, prepare: Callable[[], object] | None = None) -> None:
+        """Decide with another policy from now on, made by `build`, which has learned from the same; decisions stay.
+
+        Args:
+            successor: What it has learned so far; it is brought up to date.
+            memo: For the `annex`, as in `select_many`.
+            prepare: Called before, while nothing can change.
+        """
+        if successor.programs.policy.origin is None or self.policy.origin is None:
+            raise InputError("successor must have a policy made by build, as must this bandit.")
+        with self._learning, self._lock:
+            successor.follow(self.state)
+            successor.absorb_buffer()
+            if prepare is not None:
+                prepare()
+            fields, arrays = successor.successor()
+            barrier = 0 if self._keeper is None else self._keeper.newest
+            self._commit(Event("adopt", with_memo({**fields, "barrier": barrier}, memo), arrays))
 
     def add_arm(self, arm: ArmId, features: Any = None) -> None:
         """Add an arm, from the next decision on.
@@ -356,6 +357,11 @@ class OnlineBandit:
         return examine(self.state, self._keeper, self._lock, self._problem, self._next_lesson)
 
     @property
+    def policy(self) -> Policy:
+        """The one that decides."""
+        return self.state.programs.policy
+
+    @property
     def name(self) -> str:
         """With which the ids of its decisions begin."""
         return self.ids.name
@@ -381,21 +387,8 @@ class OnlineBandit:
         return self.health().compiled
 
     def _decide(self, request: Request, memo: Any = None) -> list[Decision]:
-        """Choose, then write the choices to the journal and the ledger; only then are they decisions."""
         sequential = self.settings["count_pending"]
-        with self._lock if sequential else nullcontext():  # sequential: no other may be made in between
-            with self._lock:
-                basis = self.state.basis(request.decisions)
-            try:
-                choices = choose(self.state, basis, request, sequential=sequential)
-            except InputError:
-                with self._lock:
-                    self.state.ledger.release(basis.first, request.decisions)
-                raise
-            event = decision_event(self.state, basis, request.ids, choices, memo)
-            with self._lock:
-                self._commit(event)
-                batch = self.state.ledger.pending[basis.first]
+        batch = decide(self.state, self._lock, self._commit, request, memo, sequential=sequential)
         self._catch_up(lessons=False)
         return batch.decisions(self.ids)
 

@@ -137,6 +137,13 @@ class Keeper:
         older = [each for each in known if each < (self._rolled_back_to or math.inf)]
         if snapshot is not None and snapshot not in known:
             raise InputError(f"snapshot must be one of {', '.join(map(str, known))}, got {snapshot}.")
+        barrier = self._state.barrier
+        if snapshot is not None and snapshot <= barrier:
+            raise InputError(
+                f"snapshot must be above {barrier}, got {snapshot}: since then another policy was adopted, or "
+                "observations were removed."
+            )
+        older = [each for each in older if each > barrier]
         if snapshot is None and steps > len(older):
             raise InputError(f"steps must be at most {len(older)}, the number of older snapshots, got {steps}.")
         number, found = snapshots.read(self.folder, older[-steps] if snapshot is None else snapshot)
@@ -157,6 +164,11 @@ class Keeper:
         """Why nothing more can be written, or that the newest snapshot is damaged, if so."""
         damage = None if self._damage is None else f"{self._damage}; the next snapshot takes its place"
         return "; ".join(filter(None, (self._journal.failure(), damage))) or None
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest snapshot."""
+        return max(snapshots.numbers(self.folder), default=0)
 
     @property
     def bytes(self) -> int:
@@ -299,7 +311,7 @@ def _snapshot_of(state: State, identity: Identity, segment: int, record: int) ->
     about = {
         **identity.ids.export(),
         "settings": identity.settings,
-        "origin": _plain(identity.policy.origin),
+        "origin": _plain(state.programs.policy.origin),
         "leaves": state.kept.leaves,
         "structure": str(state.kept.structure),
         "given": state.ledger.reserved,

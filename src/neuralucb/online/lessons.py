@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,11 +10,12 @@ import numpy as np
 from neuralucb.online.codec import changed_leaves, leaves_of, with_leaves
 from neuralucb.online.compiled import ROWS
 from neuralucb.online.lesson_record import warn
-from neuralucb.online.state import State, TrainingInput
+from neuralucb.online.state import Event, State, TrainingInput
 from neuralucb.policy import Belief
+from neuralucb.runtime.errors import StorageError
 from neuralucb.runtime.records import brief
 
-__all__ = ["Background", "Lesson", "log_failure", "train"]
+__all__ = ["Background", "Lesson", "give_lesson", "log_failure", "train"]
 
 
 @brief
@@ -63,6 +65,27 @@ class Background:
             if self._closing:
                 return
             self._learn()
+
+
+def give_lesson(state: State, lock: AbstractContextManager[Any], commit: Callable[[Event], None]) -> Lesson:
+    """One lesson; the lock is held while it begins and when it ends, not while it is computed."""
+    with lock:
+        commit(Event("start", {}, {}))
+        training = state.training
+        assert training is not None
+        number = state.counts["learned"] + state.counts["diverged"]
+    try:
+        lesson, arrays = train(state, training, number)
+        ended = {"promoted": lesson.promoted, "loss": lesson.loss, "failure": lesson.failure}
+        with lock:
+            commit(Event("learn", ended, arrays))
+    except BaseException:
+        with lock, suppress(StorageError):
+            commit(Event("abandon", {}, {}))
+        raise
+    if not lesson.promoted:
+        warn(state.lessons.lesson_failure())
+    return lesson
 
 
 def train(state: State, training: TrainingInput, number: int) -> tuple[Lesson, dict[str, np.ndarray]]:

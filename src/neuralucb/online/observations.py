@@ -62,6 +62,19 @@ class Observations:
         """Memory used."""
         return sum(leaf.nbytes for leaf in jax.tree.leaves((self._contexts, self._rewards)))
 
+    def lend(self) -> tuple[Any, np.ndarray, int, int]:
+        """The arrays themselves, the number of their first row, and the number after the last one in use."""
+        return self._contexts, self._rewards, self._first, self.total
+
+    def follow(self, other: "Observations") -> None:
+        """Become a view of another's rows, which costs no memory. From then on only the other may add."""
+        contexts, self._rewards, self._first, self.total = other.lend()
+        contexts = contexts.context if isinstance(contexts, Noted) else contexts
+        if len(jax.tree.leaves(contexts)) < len(self._shape.leaves):  # what this policy would have noted is not known
+            (size, kind) = self._shape.leaves[-1]
+            contexts = Noted._make((contexts, np.zeros((len(self._rewards), *size), kind)))
+        self._contexts = contexts
+
     def restore(self, contexts: Any, rewards: np.ndarray, total: int) -> None:
         """Replace everything by these rows, the last of `total`."""
         self._first = self.total = total - len(rewards)

@@ -3,19 +3,19 @@
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neuralucb.algorithms import build
-from neuralucb.features import Vocabulary
-from neuralucb.online import OnlineBandit, snapshots
+from neuralucb.online import snapshots
 from neuralucb.online.compiled import Programs, power_of_two
 from neuralucb.online.journal import Sync
-from neuralucb.online.keeper import Saved, readable
+from neuralucb.policy import Belief
 from neuralucb.runtime.errors import InputError
+from neuralucb.service.bandit_folder import open_folder
+from neuralucb.service.candidates import Candidates
 from neuralucb.service.events import (
     OPEN,
     EventBook,
@@ -23,7 +23,6 @@ from neuralucb.service.events import (
     arms_of,
     change_of,
     entry_of,
-    plan_fields,
 )
 from neuralucb.service.learner import Learner
 from neuralucb.service.store import (
@@ -31,6 +30,8 @@ from neuralucb.service.store import (
     Activity,
     Answer,
     Arm,
+    Candidate,
+    CandidateReport,
     Explained,
     Plan,
     Refusal,
@@ -70,7 +71,7 @@ class EmbeddedStore:
         self, folder: str | Path, plan: Plan | None = None, *, sync: Sync = "interval", arms: int = ARMS
     ) -> None:
         self._book = EventBook()
-        self._bandit = _open(Path(folder), plan or Plan(), self._book, sync)
+        self._bandit = open_folder(Path(folder), plan or Plan(), self._book, sync)
         self._folder = Path(folder)
         self._arms = power_of_two(arms)
         self._lock = threading.Lock()
@@ -85,6 +86,10 @@ class EmbeddedStore:
             self._bandit, lambda: self._book.settings.learning, lambda: self._book.settings.schedule
         )
         self._bandit.state.programs.set_floor(self._floor(self._book.settings))
+        self._candidates = Candidates(
+            self._bandit, self._book, self._folder, arms=self._arms, floor=lambda: self._floor(self._book.settings),
+            schedule=lambda: self._book.settings.schedule or self._bandit.settings["schedule"],
+        )  # fmt: skip
 
     @property
     def plan(self) -> Plan:
@@ -94,7 +99,7 @@ class EmbeddedStore:
 
     def warm_up(self) -> None:
         """Compile what the first requests need; not lessons, for which no request waits."""
-        self._compile(self._bandit.state.programs)
+        self._compile(self._bandit.state.programs, self._bandit.state.belief)
 
     def vocabulary(self) -> list[str]:
         """Names with slots of their own."""
@@ -215,13 +220,20 @@ class EmbeddedStore:
         return self._book.settings
 
     def configure(self, settings: Settings) -> None:
-        """Use these from now on; another floor is compiled before, while decisions are made with the old one."""
+        """Use these from now on."""
+        self.amend(lambda _: settings)
+
+    def amend(self, change: Callable[[Settings], Settings]) -> Settings:
+        """Change settings; another floor is compiled before, while decisions are made with the old one."""
         with self._configuring:
+            settings = change(self._book.settings)
             floor = self._floor(settings)
             if floor != self._floor(self._book.settings):
-                self._compile(Programs(self._bandit.policy, self._bandit.settings["seed"], floor))
+                programs = Programs(self._bandit.policy, self._bandit.settings["seed"], floor)
+                self._compile(programs, self._bandit.state.belief)
             self._bandit.record({"settings": settings._asdict()})
             self._bandit.state.programs.set_floor(floor)
+            return settings
 
     def snapshot(self) -> SnapshotRecord:
         """Write one."""
@@ -236,6 +248,29 @@ class EmbeddedStore:
         self._bandit.rollback(snapshot=number)
         return self._record(number)
 
+    def deciding(self) -> tuple[str, Candidate]:
+        """The policy that decides."""
+        return self._candidates.deciding()
+
+    def candidates(self) -> list[CandidateReport]:
+        """How others do."""
+        return self._candidates.reports()
+
+    def put_candidate(self, name: str, candidate: Candidate) -> bool:
+        """Add one, which begins with what was observed so far."""
+        return self._candidates.put(name, candidate)
+
+    def remove_candidate(self, name: str) -> bool:
+        """Remove one."""
+        return self._candidates.remove(name)
+
+    def promote(self, name: str) -> None:
+        """Let one decide; its decisions are compiled before."""
+        with self._configuring:
+            self._candidates.promote(name, self._book.settings, self._compile)
+            self._bandit.state.programs.set_floor(self._floor(self._book.settings))
+        self._bandit.snapshot()
+
     def health(self) -> StoreHealth:
         """At most a second old."""
         now = time.monotonic()  # a clock that is set back must not stop examinations
@@ -249,21 +284,23 @@ class EmbeddedStore:
 
     def close(self) -> None:
         """Wait for the lesson under way, and sync."""
+        self._candidates.close()
         self._learner.close()
         self._bandit.close()
 
     def _floor(self, settings: Settings) -> float:
         return self.plan.floor if settings.floor is None else settings.floor
 
-    def _compile(self, programs: Programs) -> None:
+    def _compile(self, programs: Programs, belief: Belief) -> None:
         """Compile decisions and observations."""
         state, decisions = self._bandit.state, 1
         while decisions <= BATCH:
             contexts = state.shape.zeros(decisions, self._arms)
             available = np.ones((decisions, self._arms), bool)
-            programs.choose_many(0, state.belief, contexts, available, capacity=self._arms)
+            programs.choose_many(0, belief, contexts, available, capacity=self._arms)
             decisions *= 2
-        programs.absorb(state.belief, state.shape.zeros(1), np.zeros(1, np.float32))
+        kept = state.shape.noted(programs.note_size)
+        programs.absorb(belief, kept.zeros(1), np.zeros(1, np.float32))
 
     def _select(self, requests: Sequence[Request], indices: list[int], size: int) -> dict[int, Refusal]:
         """Decide some requests with one call; those that cannot be scored are refused, one by one."""
@@ -288,6 +325,8 @@ class EmbeddedStore:
             return {k: v for index in indices for k, v in self._select(requests, [index], size).items()}
         for request in chosen:
             self._recent[request.event_id] = request.features
+            if self._candidates.watch.is_on:
+                self._candidates.watch.offer(self._book.events[request.event_id], request.contexts, request.allowed)
         while len(self._recent) > RECENT:
             self._recent.popitem(last=False)
         return {}
@@ -347,44 +386,6 @@ class EmbeddedStore:
         writable = "accepts no more writes" not in (health.failure or "")
         failure = "; ".join(filter(None, (health.failure, self._learner.problem))) or None
         return StoreHealth("embedded", failure, writable, self._learner.words(), counters, finite)
-
-
-def _open(folder: Path, plan: Plan, book: EventBook, sync: Sync) -> OnlineBandit:
-    """The bandit of a folder: a new one, one that learned from a log, or one that has served before."""
-    if snapshots.numbers(folder):
-        with readable(folder):
-            saved = Saved.read(folder, None, None)
-        settings = {**saved.settings, "learning": "background", "sync": sync, "count_pending": False}
-        if "annex" not in saved.snapshot.fields["state"]:  # it learned from a log, and has not served yet
-            settings |= {"floor": plan.floor}
-        bandit = OnlineBandit(saved.policy, **settings, journal=folder, annex=book)
-    else:
-        policy = build(plan.algorithm, dim=plan.slots, **plan.options)
-        bandit = OnlineBandit(
-            policy, seed=plan.seed, schedule=plan.schedule, learning="background", window=plan.window, floor=plan.floor,
-            journal=folder, sync=sync, annex=book,
-        )  # fmt: skip
-    try:
-        if book.plan is None:
-            names = _trained_names(bandit, plan, folder)
-            bandit.record({"plan": plan_fields(plan), "settings": Settings()._asdict(), "slots": names})
-    except BaseException:
-        bandit.close()
-        raise
-    return bandit
-
-
-def _trained_names(bandit: OnlineBandit, plan: Plan, folder: Path) -> list[str]:
-    """The vocabulary of a bandit that learned from a log; none for a new one."""
-    origin = bandit.policy.origin
-    if origin is None or origin.shared_by is not None or origin.dim != plan.slots:
-        raise InputError(
-            f"{folder} has a model for contexts that are not of {plan.slots} slots; train it with "
-            f"`neuralucb train LOG --slots {plan.slots}`, or set as many slots as it has."
-        )
-    if bandit.names is None:
-        return []
-    return Vocabulary.from_slot_names(bandit.names["own"]).names
 
 
 def _rewarded(event: Kept | None, reward: Reward, settings: Settings, now: float) -> tuple[Rewarded, Kept | None]:

@@ -7,7 +7,7 @@ refused here. Records are never changed but replaced, so that a moment can be ke
 import heapq
 import json
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from neuralucb.service.recent import RecentOutcomes
 from neuralucb.service.store import (
     Answer,
     Arm,
+    Candidate,
     Explained,
     LessonReport,
     Outcome,
@@ -29,7 +30,18 @@ from neuralucb.service.store import (
     Status,
 )
 
-__all__ = ["COUNTERS", "OPEN", "EventBook", "Kept", "arms_of", "change_of", "entry_of", "plan_fields", "read_settings"]
+__all__ = [
+    "COUNTERS",
+    "OPEN",
+    "EventBook",
+    "Kept",
+    "arms_of",
+    "candidates_fields",
+    "change_of",
+    "entry_of",
+    "plan_fields",
+    "read_settings",
+]
 
 REMEMBERED = 50_000
 """Resolved events that are remembered: so long a repeated request gets its answer again, and can be explained."""
@@ -66,6 +78,11 @@ class Kept(NamedTuple):
     value: float | None = None
     """its reward, so far"""
     reward_ids: tuple[str, ...] = ()
+
+    @property
+    def chosen(self) -> int:
+        """The position of the arm to use."""
+        return int(column(self.row[None], "chosen")[0])
 
     def answer(self, *, repeated: bool = False) -> Answer:
         """As the caller sees it."""
@@ -107,7 +124,7 @@ class EventBook:
     """Events by id, and what else a service keeps. An `Annex` of an OnlineBandit.
 
     Memos are dictionaries; each key is one kind of change: `plan`, `settings`, `slots`, `arm`, `removed`, `events`
-    (with a decision), `changed` (status, reward and deadline of events), `lesson` and `count`.
+    (with a decision), `changed` (status, reward and deadline of events), `candidates`, `lesson` and `count`.
     """
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
@@ -122,6 +139,11 @@ class EventBook:
         self.vocabulary: Vocabulary = Vocabulary(Plan().slots)
         self.recent: RecentOutcomes = RecentOutcomes()
         self.lessons: deque[LessonReport] = deque(maxlen=LESSONS)
+        self.deciding: tuple[str, Candidate] | None = None
+        """which candidate was promoted last; None: none was"""
+        self.candidates: dict[str, Candidate] = {}
+        self.resolved: Callable[[int, Status, float | None], None] | None = None
+        """told of every event that is resolved: its number, status and reward"""
         self._remembered = remembered
         self._resolved: deque[str] = deque()
         """ids in the order in which they were resolved"""
@@ -164,6 +186,8 @@ class EventBook:
             self._add(entry, fields["first"] + row, fields["version"], fields["time"], arrays["rows"][row])
         for change in memo.get("changed", ()):
             self._change(*change)
+        if "candidates" in memo:
+            self._set_candidates(memo["candidates"])
         if "lesson" in memo:
             self.lessons.append(LessonReport(*memo["lesson"]))
         for name in memo.get("count", ()):
@@ -181,6 +205,7 @@ class EventBook:
             "vocabulary": self.vocabulary.names,
             "counts": dict(self.counts),
             "lessons": [list(each) for each in self.lessons],
+            "candidates": candidates_fields(self.deciding, self.candidates),
         }
         recent = self.recent.freeze()
 
@@ -212,6 +237,7 @@ class EventBook:
         self.vocabulary.assign(fields["vocabulary"])
         self.counts = dict.fromkeys(COUNTERS, 0) | fields["counts"]
         self.lessons = deque((LessonReport(*each) for each in fields.get("lessons", ())), LESSONS)
+        self._set_candidates(fields.get("candidates", {"deciding": None, "others": {}}))
         self.recent.restore(arrays)
         self.events, self._due, start = {}, [], 0
         entries = json.loads(arrays["events"].tobytes())
@@ -223,6 +249,11 @@ class EventBook:
                 self.put_back([event])
         self._resolved = deque(json.loads(arrays["resolved"].tobytes()))
         self.open = sum(event.status in OPEN for event in self.events.values())
+
+    def _set_candidates(self, fields: dict[str, Any]) -> None:
+        deciding = fields["deciding"]
+        self.deciding = None if deciding is None else (deciding[0], Candidate(**deciding[1]))
+        self.candidates = {name: Candidate(**each) for name, each in fields["others"].items()}
 
     def _add(self, entry: list[Any], number: int, version: int, time: float, row: np.ndarray) -> None:
         event_id, digest, arms, excluded, imposed, user, status, due = entry
@@ -248,6 +279,8 @@ class EventBook:
                 self.put_back([event])
             return
         self.events[event_id] = event._replace(row=before.row.copy())  # not the whole batch of decisions
+        if self.resolved is not None:
+            self.resolved(event.number, status, value)
         self.open -= 1
         self.counts[status] += 1
         self._resolved.append(event_id)
@@ -283,6 +316,16 @@ def change_of(event: Kept, reward_id: str | None = None) -> list[Any]:
 def plan_fields(plan: Plan) -> dict[str, Any]:
     """A plan in JSON."""
     return {**plan._asdict(), "options": dict(plan.options), "interactions": [list(pair) for pair in plan.interactions]}
+
+
+def candidates_fields(deciding: tuple[str, Candidate] | None, others: Mapping[str, Candidate]) -> dict[str, Any]:
+    """Candidates in JSON."""
+
+    def plain(candidate: Candidate) -> dict[str, Any]:
+        return {**candidate._asdict(), "options": dict(candidate.options)}
+
+    named = None if deciding is None else [deciding[0], plain(deciding[1])]
+    return {"deciding": named, "others": {name: plain(each) for name, each in others.items()}}
 
 
 def read_settings(fields: dict[str, Any]) -> Settings:

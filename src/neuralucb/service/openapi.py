@@ -80,6 +80,20 @@ def _paths() -> dict[str, Any]:
             "post": _operation("makeSnapshot", "Make a snapshot", None, {"201": "Snapshot"}),
         },
         "/v1/rollback": {"post": _operation("rollback", "Return to a snapshot", "Rollback", {"200": "Snapshot"}, 404)},
+        "/v1/candidates": {
+            "get": _operation("listCandidates", "What decides, and how others do", None, {"200": "Candidates"})
+        },
+        "/v1/candidates/{name}": {
+            "parameters": [_in_path("name")],
+            "put": _operation(
+                "putCandidate", "Add a candidate", "Candidate", {"200": "NamedCandidate", "201": "NamedCandidate"}
+            ),
+            "delete": _operation("removeCandidate", "Remove a candidate", None, {"204": None}, 404),
+        },
+        "/v1/candidates/{name}/promote": {
+            "parameters": [_in_path("name")],
+            "post": _operation("promote", "Let a candidate decide", None, {"200": "Candidates"}, 404),
+        },
         "/v1/status": {"get": _operation("status", "What an operator looks at", None, {"200": "Status"})},
         "/": {"get": _operation("dashboard", "The dashboard", None, {"200": "html"})},
         "/health": {"get": _operation("health", "Health in full", None, {"200": "Health"})},
@@ -171,6 +185,12 @@ _SETTINGS: dict[str, Any] = {
     "floor": _or_null({"type": "number", "minimum": 0, "maximum": 1}),
     "schedule": _or_null({"type": "string", "maxLength": 256}),
 }
+_CANDIDATE: dict[str, Any] = {
+    "algorithm": _WORD,
+    "options": {"type": "object"},
+    "floor": _SETTINGS["floor"],
+    "schedule": _SETTINGS["schedule"],
+}
 _ALARM = _object("level words", level={"enum": ["bad", "warning", "note"]}, words=_WORD)
 _ERROR = _object("code message", closed=False, code=_WORD, message=_WORD, target=_WORD)
 _SCHEMAS: dict[str, Any] = {
@@ -212,6 +232,13 @@ _SCHEMAS: dict[str, Any] = {
     "SettingsChange": _object("", **_SETTINGS),
     "Snapshot": _object("number time observations", closed=False, number=_COUNT, time=_NUMBER, observations=_COUNT),
     "Snapshots": _object("snapshots", snapshots=_list(_ref("Snapshot"))),
+    "Candidate": _object("", **_CANDIDATE),
+    "NamedCandidate": _object("name", name=_WORD, **_CANDIDATE),
+    "Candidates": _object(
+        "deciding candidates",
+        deciding=_object("name algorithm options", name=_WORD, algorithm=_WORD, options={"type": "object"}),
+        candidates=_list(_object("name candidate values", closed=False, name=_WORD, values={"type": "object"})),
+    ),
     "Rollback": {"anyOf": [_object("snapshot", snapshot=_COUNT), _object("time", time=_NUMBER)]},
     "Status": _object(
         "time alarms values", closed=False, time=_NUMBER, alarms=_list(_ALARM), values={"type": "object"}

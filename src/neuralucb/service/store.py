@@ -23,7 +23,7 @@ acknowledged is lost by `kill -9`. What it raises has not happened, or may be re
 thread, `reward` and `activate` from one, all others from any. None waits for a lesson.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -34,6 +34,8 @@ __all__ = [
     "Aggregation",
     "Answer",
     "Arm",
+    "Candidate",
+    "CandidateReport",
     "Explained",
     "LessonReport",
     "Mode",
@@ -83,6 +85,18 @@ class Plan(NamedTuple):
     """when to learn, in observations; None for `default_schedule`"""
     window: int | None = None
     """learn from the last so many observations only"""
+
+
+class Candidate(NamedTuple):
+    """A policy that does not decide, but learns from the same traffic and is valued by it."""
+
+    algorithm: str = "neural-mix"
+    options: Mapping[str, Any] = {}
+    """settings of the algorithm, as `build` takes them"""
+    floor: float | None = None
+    """share of decisions that it would make at random; None: as the service does"""
+    schedule: str | None = None
+    """when it learns, in observations; None: as the service does"""
 
 
 class Settings(NamedTuple):
@@ -257,6 +271,25 @@ class Activity(NamedTuple):
     """oldest first"""
 
 
+class CandidateReport(NamedTuple):
+    """How a candidate does, over the decisions made since it was added."""
+
+    name: str
+    candidate: Candidate
+    since: float
+    """seconds since 1970: when it was added, or valued anew"""
+    observations: int
+    """that it has learned from"""
+    lessons: int
+    decisions: int
+    """complete ones with which it was valued"""
+    values: Mapping[str, Any]
+    """`Value` of the `candidate` itself, and over the same decisions of what was `served`, the `baseline`, `uniform`,
+    and the `difference` of the candidate to what was served"""
+    failure: str | None
+    """what is wrong, if anything"""
+
+
 class StoreHealth(NamedTuple):
     """What a person on call, and `/metrics`, want to know. Counters never fall, but by a new store."""
 
@@ -333,6 +366,12 @@ class Store(Protocol):
         Raises InputError for one that the store cannot change.
         """
 
+    def amend(self, change: Callable[[Settings], Settings]) -> Settings:
+        """Change the settings that count at this moment, and return the new ones: two at once are both kept.
+
+        change  may be called twice, and raises InputError for what it refuses
+        """
+
     def snapshot(self) -> SnapshotRecord:
         """Make one now."""
 
@@ -343,6 +382,27 @@ class Store(Protocol):
         """Return to a snapshot: model and observations as they were; events, arms, vocabulary and settings stay.
 
         Raises InputError if there is no such snapshot.
+        """
+
+    def deciding(self) -> tuple[str, Candidate]:
+        """The name of the policy that decides, and what it is."""
+
+    def candidates(self) -> list[CandidateReport]:
+        """Other policies that learn from the same traffic."""
+
+    def put_candidate(self, name: str, candidate: Candidate) -> bool:
+        """Add one, or replace one of another kind; returns whether it is new.
+
+        Raises InputError for one that cannot be made, and in a store that has none.
+        """
+
+    def remove_candidate(self, name: str) -> bool:
+        """Returns whether there was such a candidate."""
+
+    def promote(self, name: str) -> None:
+        """Let a candidate decide from now on, with what it has learned; what decided becomes a candidate.
+
+        Raises InputError if there is none of that name, or it has failed.
         """
 
     def health(self) -> StoreHealth:

@@ -6,7 +6,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,12 +24,14 @@ from neuralucb.service.postgres.follower import Follower, read_arms
 from neuralucb.service.postgres.learner import Learner, new_state
 from neuralucb.service.postgres.link import Link
 from neuralucb.service.postgres.retention import Retention
-from neuralucb.service.postgres.schema import LOCKS, install, is_storable, settings_json
+from neuralucb.service.postgres.schema import LOCKS, install, is_storable, read_settings, settings_json
 from neuralucb.service.store import (
     Activated,
     Activity,
     Answer,
     Arm,
+    Candidate,
+    CandidateReport,
     Explained,
     Plan,
     Refusal,
@@ -48,6 +50,11 @@ REST = 3.0
 
 BLOCK = 1024
 """Numbers of decisions that a process takes at a time."""
+
+NO_CANDIDATES = (
+    "candidates are followed by a service over a folder, not over PostgreSQL; export the log, and value policies with "
+    "`neuralucb evaluate`."
+)
 
 
 class PostgresStore:
@@ -198,17 +205,41 @@ class PostgresStore:
 
     def configure(self, settings: Settings) -> None:
         """Use these from now on, in all replicas."""
-        if settings.wait_seconds is None and settings.aggregation == "sum":
-            raise InputError("wait_seconds must be a number with aggregation sum, got None: sums end when time is up.")
-        for name in ("floor", "schedule"):
-            if getattr(settings, name) is not None:
-                raise InputError(f"{name} stays as the store in PostgreSQL was made; it must be null.")
-        self._ask(
-            "WITH changed AS (UPDATE bandit SET settings = %s RETURNING 1) "
-            "SELECT pg_notify('neuralucb_' || current_schema(), 'settings') FROM changed",
-            settings_json(settings),
-        )
-        self._follower.settings = settings
+        self.amend(lambda _: settings)
+
+    def amend(self, change: Callable[[Settings], Settings]) -> Settings:
+        """Change settings in all replicas; the row is locked meanwhile."""
+
+        def work(cursor: Any) -> Settings:
+            cursor.execute("SELECT settings FROM bandit FOR UPDATE")
+            settings = change(read_settings(cursor.fetchone()[0]))
+            _check_settings(settings)
+            cursor.execute("UPDATE bandit SET settings = %s", (settings_json(settings),))
+            cursor.execute("SELECT pg_notify('neuralucb_' || current_schema(), 'settings')")
+            return settings
+
+        self._follower.settings = changed = self._questions.run(work)
+        return changed
+
+    def deciding(self) -> tuple[str, Candidate]:
+        """The policy of the plan."""
+        return "original", Candidate(self.plan.algorithm, self.plan.options)
+
+    def candidates(self) -> list[CandidateReport]:
+        """None."""
+        return []
+
+    def put_candidate(self, name: str, candidate: Candidate) -> bool:
+        """Refused."""
+        raise InputError(NO_CANDIDATES)
+
+    def remove_candidate(self, name: str) -> bool:
+        """There is none."""
+        return False
+
+    def promote(self, name: str) -> None:
+        """Refused."""
+        raise InputError(NO_CANDIDATES)
 
     def snapshot(self) -> SnapshotRecord:
         """Keep the newest model."""
@@ -352,6 +383,14 @@ def open_postgres(
     read = read_address(address, role)
     days = None if read.keep_days is None else 86400 * read.keep_days
     return PostgresStore(read, plan, retention or Retention(decisions=days))
+
+
+def _check_settings(settings: Settings) -> None:
+    if settings.wait_seconds is None and settings.aggregation == "sum":
+        raise InputError("wait_seconds must be a number with aggregation sum, got None: sums end when time is up.")
+    for name in ("floor", "schedule"):
+        if getattr(settings, name) is not None:
+            raise InputError(f"{name} stays as the store in PostgreSQL was made; it must be null.")
 
 
 def _unstorable(request: Request) -> Refusal | None:

@@ -1,0 +1,71 @@
+"""What an operator does beside changing settings: candidates, and the promotion of one."""
+
+from typing import Any
+
+from neuralucb.service.config import check_candidate
+from neuralucb.service.errors import ServiceError
+from neuralucb.service.http import Call, Reply, Route, json_reply
+from neuralucb.service.store import Candidate, CandidateReport, Store
+
+__all__ = ["ROUTES", "candidate_json", "candidates_json"]
+
+
+async def list_candidates(call: Call) -> Reply:
+    """The policy that decides, and how the others do."""
+    return json_reply(await call.engine.call(lambda: candidates_json(call.engine.store)))
+
+
+async def put_candidate(call: Call) -> Reply:
+    """Add a candidate, or replace it by another."""
+    name, store = call.parts["name"], call.engine.store
+    candidate = check_candidate(name, call.body)
+    is_new = await call.engine.call(lambda: store.put_candidate(name, candidate))
+    return json_reply({"name": name, **_plain(candidate)}, 201 if is_new else 200)
+
+
+async def remove_candidate(call: Call) -> Reply:
+    """Follow a candidate no longer."""
+    if not await call.engine.call(lambda: call.engine.store.remove_candidate(call.parts["name"])):
+        raise _no_candidate(call)
+    return Reply(204)
+
+
+async def promote(call: Call) -> Reply:
+    """Let a candidate decide; what decided becomes a candidate."""
+    name, store = call.parts["name"], call.engine.store
+    reports = await call.engine.call(store.candidates)
+    if name not in {each.name for each in reports}:
+        raise _no_candidate(call)
+    await call.engine.call(lambda: store.promote(name))
+    return json_reply(await call.engine.call(lambda: candidates_json(store)))
+
+
+ROUTES = (
+    Route("GET", "/v1/candidates", "read", list_candidates),
+    Route("PUT", "/v1/candidates/{name}", "admin", put_candidate, body=True),
+    Route("DELETE", "/v1/candidates/{name}", "admin", remove_candidate),
+    Route("POST", "/v1/candidates/{name}/promote", "admin", promote),
+)
+
+
+def candidates_json(store: Store) -> dict[str, Any]:
+    """What decides, and how others do."""
+    name, what = store.deciding()
+    return {
+        "deciding": {"name": name, "algorithm": what.algorithm, "options": dict(what.options)},
+        "candidates": [candidate_json(each) for each in store.candidates()],
+    }
+
+
+def candidate_json(report: CandidateReport) -> dict[str, Any]:
+    """One candidate."""
+    values = {name: value._asdict() for name, value in report.values.items()}
+    return {**report._asdict(), "candidate": _plain(report.candidate), "values": values}
+
+
+def _plain(candidate: Candidate) -> dict[str, Any]:
+    return {**candidate._asdict(), "options": dict(candidate.options)}
+
+
+def _no_candidate(call: Call) -> ServiceError:
+    return ServiceError("not_found", f"there is no candidate {call.parts['name']!r:.60}.", "name")
