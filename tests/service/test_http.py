@@ -472,3 +472,28 @@ def test_two_changes_of_settings_at_once_are_both_kept(tmp_path):
     found = play(scenario, tmp_path)
     assert (found["default_reward"], found["wait_seconds"], found["mode"]) == (2.0, 7.0, "apprentice")
     assert found["reward_range"] == [0.0, 3.0]
+
+
+def test_observations_are_removed_by_those_who_may_and_what_is_wrong_is_refused(tmp_path):
+    async def scenario(client):
+        for event in ("a", "b"):
+            await client("POST", "/v1/decide", {"event_id": event, "arms": ["x", "y"]})
+            await client("POST", "/v1/reward", {"event_id": event, "reward": 1})
+        for body, status in (
+            ({}, 400),
+            ([], 400),
+            ({"event_ids": []}, 400),
+            ({"event_ids": [3]}, 400),
+            ({"event_ids": ["a"], "arm": "x"}, 400),
+            ({"event_ids": ["a"], "since": 1}, 400),
+            ({"since": "yesterday"}, 400),
+            ({"since": 9e9}, 400),
+            ({"since": 2, "until": 1}, 400),
+            ({"arm": "x"}, 400),
+            ({"event_ids": ["a", "nobody"]}, 404),
+        ):
+            assert (await client("POST", "/v1/forget", body)).status == status, body
+        assert (await client("POST", "/v1/forget", {"event_ids": ["a"]})).json == {"observations": 1, "pending": 0}
+        assert (await client("POST", "/v1/forget", {"since": 0})).json == {"observations": 1, "pending": 0}
+
+    play(scenario, tmp_path)

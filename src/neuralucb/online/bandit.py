@@ -12,6 +12,7 @@ from neuralucb.online.choices import decide, warm_up
 from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import shape_of_policy
 from neuralucb.online.decision_ids import DecisionIds
+from neuralucb.online.duties import Duties
 from neuralucb.online.expiry import expire
 from neuralucb.online.fitting import fit
 from neuralucb.online.health import Health, examine
@@ -29,12 +30,13 @@ from neuralucb.online.inputs import (
 from neuralucb.online.journal import Sync
 from neuralucb.online.keeper import Identity, Keeper, Saved, commit, readable, restore_saved, save
 from neuralucb.online.ledger import Decision, Explanation
-from neuralucb.online.lessons import Background, Lesson, give_lesson, log_failure
+from neuralucb.online.lessons import Lesson, give_lesson
 from neuralucb.online.process_lock import ProcessLock
+from neuralucb.online.removal import Removal, check_period, removal_event
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError
-from neuralucb.schedules import default_schedule, next_due, read_schedule
+from neuralucb.schedules import default_schedule
 from neuralucb.settings import check_integer
 
 __all__ = ["OnlineBandit"]
@@ -108,18 +110,17 @@ class OnlineBandit:
             capacity=shared_by, annex=annex,
         )  # fmt: skip
         """everything it knows, to look at; only the methods of the bandit change it"""
-        self._schedule = read_schedule(schedule)
         self._bounds = RewardBounds.read(self.settings)
         self._lock = ProcessLock()  # held while the state is read or changed
         self._learning = ProcessLock()  # held during a lesson or a snapshot, of which there is one at a time
-        self._problem: str | None = None  # why the last lesson or snapshot that was due could not be made, if so
         self._keeper: Keeper | None = None
         if journal is not None:
             self._keeper = Keeper(Path(journal), sync, self.state, Identity(self.ids, self.settings, policy))
             self.ids = self._keeper.identity.ids
-        self._background = Background(self._do_what_is_due) if learning == "background" else None
+        locks = self._lock, self._learning
+        self._duties = Duties(self.state, self.settings, self._keeper, *locks, self.learn)
         if self._keeper is not None:
-            self._catch_up()
+            self._duties.catch_up()
 
     def select(self, contexts: Any = None, *, arms: Sequence[ArmId] | None = None, available: Any = None) -> Decision:
         """Choose an arm.
@@ -169,12 +170,20 @@ class OnlineBandit:
         """
         self.observe_many([decision_id], [reward])
 
-    def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float], *, memo: Any = None) -> None:
+    def observe_many(
+        self,
+        decision_ids: Sequence[str],
+        rewards: Sequence[float],
+        *,
+        labels: Sequence[str] | None = None,
+        memo: Any = None,
+    ) -> None:
         """Record many rewards at once: all of them, or, if one is refused, none. Raises what `observe` raises.
 
         Args:
             decision_ids: Ids of pending decisions, in any order.
             rewards: One finite number per decision.
+            labels: The arms' ids, for `forget`, where decisions were made without.
             memo: For the `annex`, as in `select_many`.
         """
         ids = read_ids(decision_ids)
@@ -183,8 +192,10 @@ class OnlineBandit:
             return
         with self._lock:
             arrays = {"numbers": self._numbers(ids), "rewards": values}
-            self._commit(Event("reward", with_memo({"clipped": clipped} if clipped else {}, memo), arrays))
-        self._catch_up()
+            fields: dict[str, Any] = {"clipped": clipped} if clipped else {}
+            fields |= {} if labels is None else {"labels": list(labels)}
+            self._commit(Event("reward", with_memo(fields, memo), arrays))
+        self._duties.catch_up()
 
     def fit(self, contexts: Any, arms: Any = None, rewards: Any = None) -> Lesson:
         """Start warm: observe the decisions of a log, then learn.
@@ -205,13 +216,13 @@ class OnlineBandit:
         read = read_observations(self.state.arms, contexts, arms, rewards, self._bounds)
         fit(self.state, self._lock, self._commit, feature_names(contexts, self.state.names), read)
         lesson = self.learn()
-        self._catch_up()
+        self._duties.catch_up()
         return lesson
 
     def expire(self, older_than: float) -> int:
         """Give up on decisions that have been pending for `older_than` seconds or more; returns how many."""
         expired = expire(self.state, self._lock, self._commit, older_than=older_than)
-        self._catch_up()
+        self._duties.catch_up()
         return expired
 
     def record(self, memo: Any, *, expired: Sequence[str] = ()) -> None:
@@ -219,7 +230,7 @@ class OnlineBandit:
         with self._lock:
             kind, arrays = ("expire", {"numbers": self._numbers(read_ids(expired))}) if expired else ("note", {})
             self._commit(Event(kind, with_memo({}, memo), arrays))
-        self._catch_up(lessons=False)
+        self._duties.catch_up(lessons=False)
 
     def learn(self) -> Lesson:
         """Train now, on what has been observed so far; other threads may select and observe during it.
@@ -230,6 +241,37 @@ class OnlineBandit:
         """
         with self._learning:
             return give_lesson(self.state, self._lock, self._commit)
+
+    def forget(
+        self, decision_ids: Sequence[str] | None = None, *, since: float | None = None, until: float | None = None,
+        arm: ArmId | None = None, memo: Any = None, learn: bool = True,
+    ) -> Removal:  # fmt: skip
+        """Remove observations, and learn again from the rest, all at once: the belief is as if `fit` had got the rest.
+
+        Args:
+            decision_ids: Of these decisions; or, if None, of a period.
+            since: Made from this moment on, in seconds since 1970.
+            until: Made before this moment.
+            arm: Only of this arm.
+            memo: For the `annex`, as in `select_many`.
+            learn: Whether to do so now; if not, the next lesson does.
+
+        Raises:
+            InputError: Neither decisions nor a period is given, one is not known, or the period is to come.
+        """
+        if decision_ids is None and since is None and until is None:
+            raise InputError("decision_ids, since or until must be given, got none: nothing says what to remove.")
+        period = None if since is None and until is None else check_period(since, until)
+        numbers = None if decision_ids is None else [self.ids.number_of(each) for each in read_ids(decision_ids)]
+        with self._learning:
+            with self._lock:
+                barrier = 0 if self._keeper is None else self._keeper.newest
+                event, found = removal_event(self.state, numbers, period, arm, barrier=barrier, memo=memo)
+                if any(found):
+                    self._commit(event)
+            if found.observations and learn:
+                self.learn()
+        return found
 
     def share(self, follower: State) -> bool:
         """Let another state observe what this bandit has observed since it did so last; see `State.follow`."""
@@ -335,8 +377,7 @@ class OnlineBandit:
         """Wait for the lesson under way, sync the journal, and release its folder. In a fork it does nothing."""
         if self._lock.is_inherited:
             return
-        if self._background is not None:
-            self._background.close()
+        self._duties.close()
         with self._learning, self._lock:
             if self._keeper is not None:
                 self._keeper.close()
@@ -354,7 +395,7 @@ class OnlineBandit:
 
     def health(self) -> Health:
         """Counters, memory, and whether the belief is sound; print it."""
-        return examine(self.state, self._keeper, self._lock, self._problem, self._next_lesson)
+        return examine(self.state, self._keeper, self._lock, self._duties.problem, self._duties.next_lesson)
 
     @property
     def policy(self) -> Policy:
@@ -389,7 +430,7 @@ class OnlineBandit:
     def _decide(self, request: Request, memo: Any = None) -> list[Decision]:
         sequential = self.settings["count_pending"]
         batch = decide(self.state, self._lock, self._commit, request, memo, sequential=sequential)
-        self._catch_up(lessons=False)
+        self._duties.catch_up(lessons=False)
         return batch.decisions(self.ids)
 
     def _numbers(self, decision_ids: Sequence[str]) -> np.ndarray:
@@ -397,42 +438,6 @@ class OnlineBandit:
 
     def _commit(self, event: Event) -> None:
         commit(self._keeper, self.state, event)
-
-    def _catch_up(self, *, lessons: bool = True) -> None:
-        """Make what is due. After a decision, which waits for no lesson, only a snapshot, and none during a lesson."""
-        if not self._snapshot_is_due() and not (lessons and self._lesson_is_due()):
-            return
-        if self._background is not None:
-            self._background.request()
-        elif self._learning.take(wait=lessons):
-            try:
-                self._do_what_is_due(lessons=lessons)
-            finally:
-                self._learning.release()
-
-    def _next_lesson(self) -> int | None:
-        """At which observation the next lesson is due, if one is."""
-        manual = self.settings["learning"] == "manual"
-        return None if manual else next_due(self._schedule, since=self.state.learned_at)
-
-    def _lesson_is_due(self) -> bool:
-        due = self._next_lesson()
-        return due is not None and due <= self.state.observations.total
-
-    def _snapshot_is_due(self) -> bool:
-        return self._keeper is not None and self._keeper.is_due()
-
-    def _do_what_is_due(self, *, lessons: bool = True) -> None:
-        """A lesson, a snapshot, or both. If one fails, observations are safe all the same, and health() says why."""
-        with self._learning:
-            try:
-                if lessons and self._lesson_is_due():
-                    self.learn()
-                if self._snapshot_is_due():
-                    self._require_keeper().snapshot(self._lock)
-                self._problem = None if lessons else self._problem
-            except Exception as problem:
-                self._problem = log_failure(problem)
 
     def _require_keeper(self) -> Keeper:
         if self._keeper is None:

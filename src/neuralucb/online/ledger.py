@@ -212,6 +212,11 @@ class Ledger:
         leaves = range(len(located[0][0].context))
         return tuple(np.stack([batch.context[leaf][row] for batch, row in located]) for leaf in leaves)
 
+    def origins(self, numbers: Iterable[int]) -> tuple[list[float], list[ArmId]]:
+        """When pending decisions were made, and for which arms."""
+        located, chosen = self._locate(numbers), -len(PER_CHOICE)
+        return [batch.time for batch, _ in located], [batch.arm(int(batch.rows[row, chosen])) for batch, row in located]
+
     def expected_rewards(self, numbers: Iterable[int]) -> np.ndarray:
         """The expected reward of pending decisions, at the time when they were made."""
         located = self._locate(numbers)

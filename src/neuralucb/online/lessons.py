@@ -94,6 +94,8 @@ def train(state: State, training: TrainingInput, number: int) -> tuple[Lesson, d
     With a window, what observing accumulates, Z above all, is computed again from the observations in the window: by
     the policy's `review` if it has one, which keeps what observing again cannot tell, such as errors of predictions.
     """
+    if training.relearns:
+        return _relearn(state, training)
     history = state.observations.history(training.contexts, training.rewards)
     after, info, finite = state.programs.learn(number, training.belief, history)
     if finite and state.observations.window is not None and state.programs.reviews:
@@ -113,6 +115,15 @@ def train(state: State, training: TrainingInput, number: int) -> tuple[Lesson, d
 def log_failure(problem: Exception) -> str:
     """Log why a lesson or snapshot failed, and return it for `health()`: the reward that made it due was recorded."""
     return warn(f"a lesson or a snapshot that was due failed: {type(problem).__name__}: {problem}")
+
+
+def _relearn(state: State, training: TrainingInput) -> tuple[Lesson, dict[str, np.ndarray]]:
+    """Learn from all observations at once, as `fit` does. If training fails, they are observed all the same."""
+    observed, _ = state.programs.absorb(training.belief, training.contexts, training.rewards)
+    if not len(training.rewards):
+        return Lesson(True, float("nan"), 0), {}
+    lesson, arrays = train(state, training._replace(belief=observed, relearns=False), 0)
+    return lesson, changed_leaves(training.belief, with_leaves(observed, arrays))
 
 
 def _unobserved(state: State, belief: Belief) -> Belief:

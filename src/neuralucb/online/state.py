@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralucb.algorithms import rebuild
 from neuralucb.online.annex import Annex, NoAnnex
-from neuralucb.online.arms import Arms
+from neuralucb.online.arms import ArmId, Arms
 from neuralucb.online.codec import leaves_of, with_leaves
 from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import ContextShape
@@ -44,6 +44,8 @@ class TrainingInput(NamedTuple):
     """normalized, if the bandit normalizes"""
     previous: int
     """`learned_at` before this lesson"""
+    relearns: bool = False
+    """whether it starts from nothing, since observations were removed: the belief is that before the first"""
 
 
 class Basis(NamedTuple):
@@ -91,6 +93,10 @@ class State:
         """how often observations were taken back, by a rollback or a removal"""
         self.barrier: int = 0
         """the last snapshot that cannot be returned to: of another policy, or with observations removed since"""
+        self.relearns: bool = False
+        """whether observations were removed that the belief still knows: the next lesson starts from nothing"""
+        self.labels: dict[ArmId, int] = {}
+        """a number for each arm that has brought a reward"""
         self.learned_at: int = 0
         """how many observations the last lesson started from"""
         self.lessons: LessonRecord = LessonRecord()
@@ -120,6 +126,7 @@ class State:
             "remove arm": self._remove_arm,
             "rollback": self._rollback,
             "adopt": self._adopt,
+            "forget": self._forget,
         }
 
     def knows(self, kind: str) -> bool:
@@ -258,6 +265,8 @@ class State:
             "counts": dict(self.counts),
             "names": self.names,
             "version": self.version,
+            "relearns": self.relearns,
+            "labels": list(self.labels),
             "generation": self.generation,
             "barrier": self.barrier,
             "learned_at": self.learned_at,
@@ -266,7 +275,7 @@ class State:
             "smallest_variance": self.smallest_variance if math.isfinite(self.smallest_variance) else None,
         }
         arrays = {f"history.{name}": array for name, array in self.context_arrays(contexts).items()}
-        arrays |= {"history.rewards": rewards, "features": features}
+        arrays |= {"history.rewards": rewards, "history.about": self.observations.about(), "features": features}
 
         def export() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             pending, columns = ledger.export()
@@ -282,7 +291,8 @@ class State:
         """Become what `export` described. Raises KeyError or ValueError, and changes nothing, if it does not fit."""
         belief = with_leaves(self.initial_belief, _group(arrays, "belief"), strict=True)
         observations = Observations(self.kept, self.observations.window)
-        observations.restore(self.contexts_of(_group(arrays, "history")), arrays["history.rewards"], fields["total"])
+        history = _group(arrays, "history")
+        observations.restore(self.contexts_of(history), history["rewards"], fields["total"], history.get("about"))
         arms = self.arms.restored([tuple(each) for each in fields["places"]], arrays["features"], fields["taken"])
         ledger = Ledger.restored(fields["pending"], _group(arrays, "pending"), len(self.kept.leaves))
         stored = {"clipped": 0, **fields["counts"]}  # version 0.1 did not clip
@@ -297,6 +307,8 @@ class State:
         self.moments, self.counts, self.version, self.learned_at = moments, counts, version, learned_at
         self.names, self.lessons = fields["names"], lessons
         self.generation, self.barrier = fields.get("generation", 0), fields.get("barrier", 0)
+        self.relearns = fields.get("relearns", False)
+        self.labels = {label: index for index, label in enumerate(fields.get("labels", ()))}
         self.loss = math.nan if fields["loss"] is None else float(fields["loss"])
         smallest = fields["smallest_variance"]
         self.smallest_variance = math.inf if smallest is None else float(smallest)
@@ -317,13 +329,18 @@ class State:
     def _reward(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         numbers, rewards = arrays["numbers"].tolist(), arrays["rewards"]
         contexts = self.kept.unflatten(self.ledger.contexts(numbers))
+        times, arms = self.ledger.origins(numbers)
+        codes = [self.labels.setdefault(arm, len(self.labels)) for arm in fields.get("labels", arms)]
         self.ledger.resolve(numbers, rewards.tolist())
-        self._observe(fields, contexts, rewards)
+        self._observe(fields, contexts, rewards, np.asarray([numbers, times, codes], np.float64).T)
 
-    def _observe(self, fields: dict[str, Any], contexts: Any, rewards: np.ndarray) -> None:
+    def _observe(
+        self, fields: dict[str, Any], contexts: Any, rewards: np.ndarray, about: np.ndarray | None = None
+    ) -> None:
         if self.normalize:
             self.moments = self.moments.updated(rewards)
-        self.observations.add(contexts, rewards, keep_from=None if self.training is None else self.training.total)
+        keep_from = None if self.training is None else self.training.total
+        self.observations.add(contexts, rewards, keep_from=keep_from, about=about)
         self.counts["observed"] += len(rewards)
         self.counts["clipped"] += fields.get("clipped", 0)
         self._buffer.append((contexts, self.normalized(rewards)))
@@ -348,8 +365,9 @@ class State:
         self.absorb_buffer()
         contexts, rewards = self.observations.in_window()
         self.training = TrainingInput(
-            self.belief, self.observations.total, contexts, self.normalized(rewards), self.learned_at
-        )
+            self.initial_belief if self.relearns else self.belief, self.observations.total, contexts,
+            self.normalized(rewards), self.learned_at, self.relearns,
+        )  # fmt: skip
         self.learned_at = self.observations.total
 
     def _learn(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -357,18 +375,34 @@ class State:
         self.absorb_buffer()
         training, self.training = self.training, None
         assert training is not None
+        if fields["promoted"] or training.relearns:
+            contexts, rewards = self.observations.since(training.total)
+            trained = with_leaves(training.belief, arrays)
+            self.belief, refused = self.programs.absorb(trained, contexts, self.normalized(rewards))
+            self.counts["refused"] += refused + fields.get("refused", 0)
+            self.version += 1
+            self.relearns = False
         if not fields["promoted"]:
             self.counts["diverged"] += 1
             self._end_lesson(training.total, fields.get("failure", UNKNOWN))
             return
         self.counts["learned"] += 1
         self.loss = fields["loss"]
-        contexts, rewards = self.observations.since(training.total)
-        trained = with_leaves(training.belief, arrays)
-        self.belief, refused = self.programs.absorb(trained, contexts, self.normalized(rewards))
-        self.counts["refused"] += refused
-        self.version += 1
         self._end_lesson(training.total, None)
+
+    def _forget(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Remove observations and pending decisions; the belief knows them until the next lesson has ended."""
+        self.absorb_buffer()
+        self.training = None
+        self.observations = self.observations.without(arrays["numbers"])
+        rewards = self.observations.in_window()[1]
+        self.moments = Moments().updated(rewards) if self.normalize and len(rewards) else Moments()
+        expired = arrays["expired"].tolist()
+        self.ledger.resolve(expired, None)
+        self.counts |= dict.fromkeys(("learned", "diverged", "refused", "clipped"), 0)
+        self.counts |= {"observed": len(rewards), "expired": self.counts["expired"] + len(expired)}
+        self.lessons, self.learned_at, self.relearns = LessonRecord(), 0, True
+        self.generation, self.barrier = self.generation + 1, fields["barrier"]
 
     def _end_lesson(self, at: int, failure: str | None) -> None:
         self.lessons = self.lessons.after_lesson(at, failure, self.counts["refused"])

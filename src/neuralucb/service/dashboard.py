@@ -165,26 +165,31 @@ def _policies(status: Status) -> str:
 
 
 def _candidates(status: Status) -> str:
-    drawn: list[tuple[str, Value]] = [(each.name, each.values["candidate"]) for each in status.candidates]
+    drawn: list[tuple[str, Value]] = [(_label(each.name), each.values["candidate"]) for each in status.candidates]
     served = max(status.candidates, key=lambda each: each.decisions).values["served"]
     rows = "".join(_candidate(each) for each in status.candidates)
     return (
-        f"{intervals('reward per decision of candidates', [(status.deciding, served), *drawn])}"
-        '<table><tr><th>candidate</th><th class="number wide">decisions</th><th class="number">reward</th>'
+        f"{intervals('reward per decision of candidates', [(_label(status.deciding), served), *drawn])}"
+        '<table class="stacked"><tr><th>candidate</th><th class="number">reward</th>'
         f'<th class="number">difference</th></tr>{rows}</table><p class="quiet">'
         f"“{escape(status.deciding)}” decides. Each candidate is valued by what it would have done before it learned "
         "from the reward, since it was added; the difference is to what was served in the same decisions.</p>"
     )
 
 
+def _label(name: str) -> str:
+    """A name that fits beside a chart."""
+    return name if len(name) <= 14 else f"{name[:13]}…"
+
+
 def _candidate(report: CandidateReport) -> str:
     value, difference = report.values["candidate"], report.values["difference"]
     words = report.failure or value.words
-    told = f'<tr class="words"><td colspan="4" class="quiet">{escape(words)}</td></tr>' if words else ""
+    told = f'<tr class="words"><td colspan="3" class="quiet">{escape(words)}</td></tr>' if words else ""
     return (
         f'<tr><td class="name">{escape(report.name)} '
         f'<span class="quiet">{escape(report.candidate.algorithm)}</span></td>'
-        f'<td class="number wide">{_whole(report.decisions)}</td><td class="number">{_interval(value)}</td>'
+        f'<td class="number">{_interval(value)}</td>'
         f'<td class="number">{_interval(difference)}</td></tr>{told}'
     )
 

@@ -12,6 +12,7 @@ import numpy as np
 from neuralucb.online import snapshots
 from neuralucb.online.compiled import Programs, power_of_two
 from neuralucb.online.journal import Sync
+from neuralucb.online.removal import Removal, check_period
 from neuralucb.policy import Belief
 from neuralucb.runtime.errors import InputError
 from neuralucb.service.bandit_folder import open_folder
@@ -33,6 +34,7 @@ from neuralucb.service.store import (
     Candidate,
     CandidateReport,
     Explained,
+    Forgotten,
     Plan,
     Refusal,
     Request,
@@ -41,6 +43,7 @@ from neuralucb.service.store import (
     Settings,
     SnapshotRecord,
     StoreHealth,
+    UnknownEventError,
 )
 
 __all__ = ["EmbeddedStore"]
@@ -248,6 +251,21 @@ class EmbeddedStore:
         self._bandit.rollback(snapshot=number)
         return self._record(number)
 
+    def forget(
+        self, event_ids: Sequence[str] | None, since: float | None, until: float | None, arm: str | None
+    ) -> Forgotten:
+        """Remove observations; the learner learns again from the rest."""
+        with self._lock:
+            waiting = [] if arm is None else self._book.waiting(check_period(since, until), arm)
+            chosen = waiting if event_ids is None else self._known(event_ids)
+            ids = [self._bandit.ids.id_of(each.number) for each in chosen if each.status != "expired"]
+            memo = {"forgotten": arm}
+            found = Removal(0, 0) if not ids else self._bandit.forget(ids, memo=memo, learn=False)
+            if event_ids is None:
+                more = self._bandit.forget(since=since, until=until, arm=arm, memo=memo, learn=False)
+                found = Removal(found.observations + more.observations, found.pending + more.pending)
+        return Forgotten(*found)
+
     def deciding(self) -> tuple[str, Candidate]:
         """The policy that decides."""
         return self._candidates.deciding()
@@ -287,6 +305,12 @@ class EmbeddedStore:
         self._candidates.close()
         self._learner.close()
         self._bandit.close()
+
+    def _known(self, event_ids: Sequence[str]) -> list[Kept]:
+        for event_id in event_ids:
+            if event_id not in self._book.events:
+                raise UnknownEventError(f"there is no event {event_id!r:.80}, or it is too long ago.")
+        return [self._book.events[event_id] for event_id in dict.fromkeys(event_ids)]
 
     def _floor(self, settings: Settings) -> float:
         return self.plan.floor if settings.floor is None else settings.floor
@@ -350,7 +374,8 @@ class EmbeddedStore:
             self._bandit.record(memo, expired=expired)
             return
         values = [0.0 if event.value is None else event.value for event in learned]
-        self._bandit.observe_many([ids.id_of(event.number) for event in learned], values, memo=memo)
+        labels = [event.arms[event.chosen] for event in learned]
+        self._bandit.observe_many([ids.id_of(event.number) for event in learned], values, labels=labels, memo=memo)
 
     def _record(self, number: int) -> SnapshotRecord:
         fields, at, size = snapshots.describe(self._folder, number)

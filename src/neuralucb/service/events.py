@@ -124,7 +124,8 @@ class EventBook:
     """Events by id, and what else a service keeps. An `Annex` of an OnlineBandit.
 
     Memos are dictionaries; each key is one kind of change: `plan`, `settings`, `slots`, `arm`, `removed`, `events`
-    (with a decision), `changed` (status, reward and deadline of events), `candidates`, `lesson` and `count`.
+    (with a decision), `changed` (status, reward and deadline of events), `forgotten`, `candidates`, `lesson` and
+    `count`.
     """
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
@@ -162,6 +163,14 @@ class EventBook:
                 found.append(event)
         return found
 
+    def waiting(self, period: tuple[float, float], arm: str) -> list[Kept]:
+        """Events that wait, decided in a period for an arm."""
+        return [
+            each
+            for each in self.events.values()
+            if each.status in OPEN and period[0] <= each.time < period[1] and each.arms[each.chosen] == arm
+        ]
+
     def put_back(self, events: Iterable[Kept]) -> None:
         """Return events to the heap that could not be resolved."""
         for event in events:
@@ -186,6 +195,8 @@ class EventBook:
             self._add(entry, fields["first"] + row, fields["version"], fields["time"], arrays["rows"][row])
         for change in memo.get("changed", ()):
             self._change(*change)
+        if "forgotten" in memo:
+            self._forget(arrays)
         if "candidates" in memo:
             self._set_candidates(memo["candidates"])
         if "lesson" in memo:
@@ -249,6 +260,14 @@ class EventBook:
                 self.put_back([event])
         self._resolved = deque(json.loads(arrays["resolved"].tobytes()))
         self.open = sum(event.status in OPEN for event in self.events.values())
+
+    def _forget(self, arrays: dict[str, np.ndarray]) -> None:
+        """Events whose observations were removed: those that waited have expired, and none counts any longer."""
+        expired = set(arrays["expired"].tolist())
+        waiting = [event for event in self.events.values() if event.number in expired] if expired else []
+        for event in waiting:
+            self._change(event.id, "expired", event.value, event.due, None)
+        self.recent.forget([*arrays["numbers"].tolist(), *expired])
 
     def _set_candidates(self, fields: dict[str, Any]) -> None:
         deciding = fields["deciding"]

@@ -80,6 +80,7 @@ def _paths() -> dict[str, Any]:
             "post": _operation("makeSnapshot", "Make a snapshot", None, {"201": "Snapshot"}),
         },
         "/v1/rollback": {"post": _operation("rollback", "Return to a snapshot", "Rollback", {"200": "Snapshot"}, 404)},
+        "/v1/forget": {"post": _operation("forget", "Remove observations", "Forget", {"200": "Forgotten"}, 404)},
         "/v1/candidates": {
             "get": _operation("listCandidates", "What decides, and how others do", None, {"200": "Candidates"})
         },
@@ -232,6 +233,14 @@ _SCHEMAS: dict[str, Any] = {
     "SettingsChange": _object("", **_SETTINGS),
     "Snapshot": _object("number time observations", closed=False, number=_COUNT, time=_NUMBER, observations=_COUNT),
     "Snapshots": _object("snapshots", snapshots=_list(_ref("Snapshot"))),
+    "Forget": {
+        "anyOf": [
+            _object("event_ids", event_ids=_list(_ID, minItems=1)),
+            _object("since", since=_NUMBER, until=_or_null(_NUMBER), arm=_or_null(_ID)),
+            _object("until", since=_or_null(_NUMBER), until=_NUMBER, arm=_or_null(_ID)),
+        ]
+    },
+    "Forgotten": _object("observations pending", observations=_COUNT, pending=_COUNT),
     "Candidate": _object("", **_CANDIDATE),
     "NamedCandidate": _object("name", name=_WORD, **_CANDIDATE),
     "Candidates": _object(

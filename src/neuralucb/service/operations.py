@@ -1,11 +1,12 @@
-"""What an operator does beside changing settings: candidates, and the promotion of one."""
+"""What an operator does beside changing settings: candidates and the promotion of one, and removing observations."""
 
 from typing import Any
 
-from neuralucb.service.config import check_candidate
+from neuralucb.service.bodies import read_event_id, refuse_unknown
+from neuralucb.service.config import check_candidate, is_real
 from neuralucb.service.errors import ServiceError
 from neuralucb.service.http import Call, Reply, Route, json_reply
-from neuralucb.service.store import Candidate, CandidateReport, Store
+from neuralucb.service.store import Candidate, CandidateReport, Store, UnknownEventError
 
 __all__ = ["ROUTES", "candidate_json", "candidates_json"]
 
@@ -40,7 +41,38 @@ async def promote(call: Call) -> Reply:
     return json_reply(await call.engine.call(lambda: candidates_json(store)))
 
 
+async def forget(call: Call) -> Reply:
+    """Remove observations, of events or of a period; the model is learned again from the rest."""
+    fields = call.body if isinstance(call.body, dict) else {}
+    refuse_unknown(fields, ("event_ids", "since", "until", "arm"))
+    events, since, until, arm = (fields.get(name) for name in ("event_ids", "since", "until", "arm"))
+    if (events is None) == (since is None and until is None):
+        raise ServiceError(
+            "invalid_request",
+            'the body must be {"event_ids": […]}, or {"since": …, "until": …, "arm": …}.',
+            "event_ids",
+        )
+    if events is not None:
+        most = call.engine.config.limits.batch
+        if not isinstance(events, list) or not 1 <= len(events) <= most:
+            raise ServiceError("invalid_request", f"event_ids must be a list of 1 to {most} ids.", "event_ids")
+        events = [read_event_id(each, "event_ids") for each in events]
+    if arm is not None:
+        arm = read_event_id(arm, "arm")
+        if events is not None:
+            raise ServiceError("invalid_request", "arm goes with since and until, not with event_ids.", "arm")
+    for name, value in (("since", since), ("until", until)):
+        if value is not None and not is_real(value):
+            raise ServiceError("invalid_request", f"{name} must be seconds since 1970, got {value!r:.80}.", name)
+    try:
+        found = await call.engine.call(lambda: call.engine.store.forget(events, since, until, arm))
+    except UnknownEventError as problem:
+        raise ServiceError("unknown_event", str(problem), "event_ids") from None
+    return json_reply(found._asdict())
+
+
 ROUTES = (
+    Route("POST", "/v1/forget", "admin", forget, body=True),
     Route("GET", "/v1/candidates", "read", list_candidates),
     Route("PUT", "/v1/candidates/{name}", "admin", put_candidate, body=True),
     Route("DELETE", "/v1/candidates/{name}", "admin", remove_candidate),

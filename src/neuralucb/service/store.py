@@ -28,6 +28,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from neuralucb.runtime.errors import InputError
+
 __all__ = [
     "Activated",
     "Activity",
@@ -37,6 +39,7 @@ __all__ = [
     "Candidate",
     "CandidateReport",
     "Explained",
+    "Forgotten",
     "LessonReport",
     "Mode",
     "Outcome",
@@ -50,6 +53,7 @@ __all__ = [
     "Status",
     "Store",
     "StoreHealth",
+    "UnknownEventError",
 ]
 
 Aggregation: TypeAlias = Literal["earliest", "sum"]
@@ -220,6 +224,19 @@ class SnapshotRecord(NamedTuple):
     """kept whatever the retention says"""
 
 
+class Forgotten(NamedTuple):
+    """What was removed."""
+
+    observations: int
+    """that the model had learned from, or was about to"""
+    pending: int
+    """events that waited for a reward, and have expired now"""
+
+
+class UnknownEventError(InputError):
+    """There is no such event, or it is too long ago."""
+
+
 class Outcome(NamedTuple):
     """A recent decision and what became of it, in few numbers: what policies can be valued with."""
 
@@ -382,6 +399,15 @@ class Store(Protocol):
         """Return to a snapshot: model and observations as they were; events, arms, vocabulary and settings stay.
 
         Raises InputError if there is no such snapshot.
+        """
+
+    def forget(
+        self, event_ids: Sequence[str] | None, since: float | None, until: float | None, arm: str | None
+    ) -> Forgotten:
+        """Remove observations: of these events, or of decisions from `since` on and before `until`, of an arm if given.
+
+        Returns at once; the model is learned again from the rest in the next lesson. Snapshots that know them cannot be
+        returned to. Raises InputError for a period that is empty or to come, UnknownEventError for an unknown event.
         """
 
     def deciding(self) -> tuple[str, Candidate]:

@@ -15,11 +15,13 @@ import numpy as np
 from neuralucb.features import Vocabulary, own_slots
 from neuralucb.online.compiled import power_of_two
 from neuralucb.online.process_lock import ProcessLock
+from neuralucb.online.removal import check_period
 from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.service.postgres import events, snapshots, statistics
 from neuralucb.service.postgres.activity import recent_activity
 from neuralucb.service.postgres.address import Address, read_address
 from neuralucb.service.postgres.choosing import Chosen, choose
+from neuralucb.service.postgres.erasure import PATIENCE, exclusion
 from neuralucb.service.postgres.follower import Follower, read_arms
 from neuralucb.service.postgres.learner import Learner, new_state
 from neuralucb.service.postgres.link import Link
@@ -33,6 +35,7 @@ from neuralucb.service.store import (
     Candidate,
     CandidateReport,
     Explained,
+    Forgotten,
     Plan,
     Refusal,
     Request,
@@ -220,6 +223,18 @@ class PostgresStore:
 
         self._follower.settings = changed = self._questions.run(work)
         return changed
+
+    def forget(
+        self, event_ids: Sequence[str] | None, since: float | None, until: float | None, arm: str | None
+    ) -> Forgotten:
+        """Learn no more from these; the learner does so again without them, and deletes snapshots that know them."""
+        if event_ids is None:
+            check_period(since, until)
+        for text in (*(event_ids or ()), arm or ""):
+            if not is_storable(text):
+                raise InputError(f"event_ids and arm must be text without NUL, got {text!r:.80}.")
+        found = self._questions.run(exclusion(event_ids, since, until, arm), patience=PATIENCE)
+        return Forgotten(found.learned, found.decisions - found.learned)
 
     def deciding(self) -> tuple[str, Candidate]:
         """The policy of the plan."""
