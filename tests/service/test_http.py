@@ -497,3 +497,49 @@ def test_observations_are_removed_by_those_who_may_and_what_is_wrong_is_refused(
         assert (await client("POST", "/v1/forget", {"since": 0})).json == {"observations": 1, "pending": 0}
 
     play(scenario, tmp_path)
+
+
+def test_a_rate_is_set_and_ended_while_the_service_runs(tmp_path):
+    async def scenario(client):
+        async def statuses(count):
+            answers = [await client("POST", "/v1/decide", {"arms": ["x", "y"]}) for _ in range(count)]
+            return [each.status for each in answers]
+
+        for wrong in (0, -1, "fast", 1e9):
+            assert (await client("PATCH", "/v1/settings", {"rate": wrong})).status == 400
+        await client("PATCH", "/v1/settings", {"rate": 0.01})
+        assert await statuses(3) == [200, 429, 429]
+        batch = await client("POST", "/v1/decide/batch", {"requests": [{"arms": ["x"]}] * 5})
+        assert (batch.status, batch.json["error"]["code"]) == (429, "overloaded")
+        await client("PATCH", "/v1/settings", {"rate": None})
+        assert await statuses(3) == [200, 200, 200]
+
+    play(scenario, tmp_path)
+
+
+def test_snapshots_are_pinned_and_those_of_before_a_removal_are_gone(tmp_path):
+    async def scenario(client):
+        number = (await client("POST", "/v1/snapshots")).json["number"]
+        pinned = await client("PATCH", f"/v1/snapshots/{number}", {"pinned": True})
+        assert pinned.json["pinned"]
+        for _ in range(6):
+            await client("POST", "/v1/snapshots")
+        listed = (await client("GET", "/v1/snapshots")).json["snapshots"]
+        assert [each["number"] for each in listed if each["pinned"]] == [number]
+        assert len(listed) == 6  # the last five, which are of today, and it
+        for path, body, status in (
+            (number, {"pinned": 1}, 400),
+            (number, {}, 400),
+            (999, {"pinned": True}, 404),
+            ("x", {"pinned": True}, 404),
+        ):
+            assert (await client("PATCH", f"/v1/snapshots/{path}", body)).status == status
+        await client("POST", "/v1/decide", {"event_id": "e", "arms": ["x", "y"]})
+        await client("POST", "/v1/reward", {"event_id": "e", "reward": 1})
+        await client("POST", "/v1/forget", {"event_ids": ["e"]})
+        assert (await client("GET", "/v1/snapshots")).json["snapshots"] == []
+        assert (await client("POST", "/v1/rollback", {"snapshot": number})).status == 404
+        made = (await client("POST", "/v1/snapshots")).json["number"]
+        assert (await client("POST", "/v1/rollback", {"snapshot": made})).status == 200
+
+    play(scenario, tmp_path)

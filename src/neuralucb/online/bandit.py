@@ -33,6 +33,7 @@ from neuralucb.online.ledger import Decision, Explanation
 from neuralucb.online.lessons import Lesson, give_lesson
 from neuralucb.online.process_lock import ProcessLock
 from neuralucb.online.removal import Removal, check_period, removal_event
+from neuralucb.online.snapshots import Retention
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError
@@ -357,6 +358,10 @@ class OnlineBandit:
         """Write a snapshot to the journal's folder now; returns its number."""
         with self._learning:
             return self._require_keeper().snapshot(self._lock)
+
+    def retain(self, snapshots: int, days: int = 0) -> None:
+        """From the next one on, keep the last so many snapshots, and the last of each of so many days."""
+        self._require_keeper().retention = Retention(check_integer("snapshots", snapshots, 1), days)
 
     def rollback(self, steps: int = 1, *, snapshot: int | None = None) -> int:
         """Return to the `steps`-th last snapshot's belief and observations, or to those of `snapshot`, a number.

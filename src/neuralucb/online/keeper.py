@@ -17,7 +17,7 @@ from neuralucb.online.decision_ids import DecisionIds
 from neuralucb.online.disk import storage_errors
 from neuralucb.online.journal import Journal, Sync, holds_records, read_segment, segments
 from neuralucb.online.lesson_record import refusal_words, warn
-from neuralucb.online.snapshots import Snapshot
+from neuralucb.online.snapshots import Retention, Snapshot
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Origin, Policy
 from neuralucb.runtime.errors import InputError, StorageError
@@ -78,6 +78,8 @@ class Keeper:
         self.torn_bytes: int = 0
         """cut off the end of the journal"""
         self.replayed: int = 0
+        self.retention: Retention = Retention()
+        """of snapshots"""
         self._state = state
         self._snapshot_at = 0
         """the number of the first record after the last snapshot"""
@@ -121,7 +123,10 @@ class Keeper:
                 self._journal.begin(max(segments(self.folder), default=0) + 1, self._journal.number)
                 taken = _snapshot_of(self._state, self.identity, self._journal.segment, self._journal.number)
                 self._snapshot_at, self._rolled_back_to = self._journal.number, None
-            number = snapshots.write(self.folder, taken(), step=lambda name: step(name))
+            for old in snapshots.pinned(self.folder):
+                if old <= self._state.barrier:  # it cannot be returned to
+                    snapshots.pin(self.folder, old, pinned=False)
+            number = snapshots.write(self.folder, taken(), retain=self.retention, step=lambda name: step(name))
             self._damage = None  # it is the newest no more
             oldest = snapshots.oldest_segment(self.folder)
             for segment, path in segments(self.folder).items():
@@ -277,7 +282,7 @@ def save(folder: Path, state: State, identity: Identity, lock: AbstractContextMa
             raise InputError(f"path must not be the folder of a journal, got {folder}; snapshot() writes there.")
         with lock:
             taken = _snapshot_of(state, identity, 0, 0)
-        snapshots.write(folder, taken(), retain=1, step=lambda name: step(name))
+        snapshots.write(folder, taken(), retain=Retention(1), step=lambda name: step(name))
     return folder
 
 

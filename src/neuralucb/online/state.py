@@ -431,7 +431,7 @@ class State:
             observations = Observations(kept, self.observations.window)
             observations.follow(self.observations)
             contexts, rewards = observations.in_window()
-            observations.restore(contexts, rewards, self.observations.total)
+            observations.restore(contexts, rewards, self.observations.total, self.observations.about())
             self.kept, self.observations = kept, observations
             self.ledger.refit(kept.leaves)
         self.programs, self.initial_belief, self.belief = programs, initial, belief

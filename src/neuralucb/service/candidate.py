@@ -14,7 +14,7 @@ from neuralucb.online.compiled import Programs, power_of_two
 from neuralucb.online.context_shape import shape_of_policy
 from neuralucb.online.ledger import column
 from neuralucb.online.lessons import give_lesson
-from neuralucb.online.snapshots import Snapshot
+from neuralucb.online.snapshots import Retention, Snapshot
 from neuralucb.online.state import State
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError, StorageError
@@ -83,7 +83,7 @@ class Shadow:
             "candidate": _plain(self.candidate), "since": self._since, "tally": self._tally.as_json(), "state": fields,
         }  # fmt: skip
         kept = {name: each for name, each in arrays.items() if not name.startswith("history.")}
-        snapshots.write(folder, Snapshot(about, kept), retain=1, step=lambda name: None)
+        snapshots.write(folder, Snapshot(about, kept), retain=Retention(1), step=lambda name: None)
 
     def score(self, watched: Sequence[Watched], arms: int) -> None:
         """Note with which probability it would have used the arm that was used.

@@ -80,6 +80,8 @@ class Config(NamedTuple):
     """for how many decisions are compiled before the first"""
     candidates: Mapping[str, Candidate] = {}
     """added to those that the store has"""
+    retention: tuple[int, int] | None = None
+    """how many snapshots are kept, and of how many days the last; None: as the store does"""
 
 
 def read_config(path: Path | None) -> Config:
@@ -93,7 +95,7 @@ def read_config(path: Path | None) -> Config:
     sections = {"bandit", "candidates", "events", "limits", "tokens", "store"}
     if unknown := set(given) - sections:
         raise InputError(f"{path} must have the sections {', '.join(sorted(sections))}, got {sorted(unknown)[0]!r}.")
-    store = _record(path, "store", given, {"sync": "interval", "arms": 16})
+    store = _record(path, "store", given, {"sync": "interval", "arms": 16, "snapshots": 5, "snapshot_days": 7})
     if store["sync"] not in SYNCS:
         raise InputError(f"{path} [store]: sync must be one of {', '.join(SYNCS)}, got {store['sync']!r}.")
     settings = None
@@ -109,6 +111,9 @@ def read_config(path: Path | None) -> Config:
         store["sync"],
         _at_least_one(path, "store", "arms", store["arms"]),
         _candidates(path, given),
+        (_at_least_one(path, "store", "snapshots", store["snapshots"]), store["snapshot_days"])
+        if {"snapshots", "snapshot_days"} & set(given.get("store", {}))
+        else None,
     )
 
 
@@ -158,6 +163,8 @@ def check_settings(fields: Mapping[str, Any], where: str = "settings") -> Settin
         bounds = (float(pair[0]), float(pair[1]))
     if read["floor"] is not None and (not is_real(read["floor"]) or not 0 <= read["floor"] <= 1):
         raise InputError(f"{where}: floor must be from 0 to 1, or null for the plan's, got {read['floor']!r:.80}.")
+    if read["rate"] is not None and (not is_real(read["rate"]) or not 0 < read["rate"] <= 1e6):
+        raise InputError(f"{where}: rate must be above 0, or null for no limit, got {read['rate']!r:.80}.")
     if read["schedule"] is not None:
         if not isinstance(read["schedule"], str) or len(read["schedule"]) > LONGEST_ID:
             raise InputError(f'{where}: schedule must be such as "10:500,100", got {read["schedule"]!r:.80}.')

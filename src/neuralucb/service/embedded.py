@@ -11,14 +11,16 @@ import numpy as np
 
 from neuralucb.online import snapshots
 from neuralucb.online.compiled import Programs, power_of_two
+from neuralucb.online.disk import storage_errors
 from neuralucb.online.journal import Sync
 from neuralucb.online.removal import Removal, check_period
+from neuralucb.online.snapshots import Retention
 from neuralucb.policy import Belief
 from neuralucb.runtime.errors import InputError
 from neuralucb.service.bandit_folder import open_folder
 from neuralucb.service.candidates import Candidates
+from neuralucb.service.event_life import due_at, is_up, rewarded, settled
 from neuralucb.service.events import (
-    OPEN,
     EventBook,
     Kept,
     arms_of,
@@ -54,6 +56,8 @@ BATCH = 8
 ARMS = 16
 """Arms for which decisions are compiled before the first: fewer are padded, more are compiled when they come."""
 
+RETENTION = Retention(5, 7)
+
 SETTLED = 256
 """Events that are settled in one record."""
 
@@ -67,14 +71,22 @@ HEALTH_SECONDS = 1.0
 class EmbeddedStore:
     """A `Store` in a folder of this machine. `plan` counts for a new folder only; its slots must be the folder's.
 
+    retention  which snapshots are kept
     sync  when the journal is forced to disk, as in OnlineBandit; killing the process loses nothing in any case
     """
 
     def __init__(
-        self, folder: str | Path, plan: Plan | None = None, *, sync: Sync = "interval", arms: int = ARMS
+        self,
+        folder: str | Path,
+        plan: Plan | None = None,
+        *,
+        sync: Sync = "interval",
+        arms: int = ARMS,
+        retention: Retention = RETENTION,
     ) -> None:
         self._book = EventBook()
         self._bandit = open_folder(Path(folder), plan or Plan(), self._book, sync)
+        self._bandit.retain(*retention)
         self._folder = Path(folder)
         self._arms = power_of_two(arms)
         self._lock = threading.Lock()
@@ -142,7 +154,7 @@ class EmbeddedStore:
             now, settings = time.time(), self._book.settings
             for reward in rewards:
                 event = changed.get(reward.event_id) or self._book.events.get(reward.event_id)
-                result, after = _rewarded(event, reward, settings, now)
+                result, after = rewarded(event, reward, settings, now)
                 results.append(result)
                 if after is not None:
                     changed[reward.event_id] = after
@@ -163,14 +175,14 @@ class EmbeddedStore:
                 event = changed.get(event_id) or self._book.events.get(event_id)
                 if event is None:
                     results.append("unknown")
-                elif event.status == "expired" or (event.status == "inactive" and _is_up(event, now)):
+                elif event.status == "expired" or (event.status == "inactive" and is_up(event, now)):
                     results.append("late")
                 elif event.status != "inactive":
                     results.append("repeated")
                 else:
                     learned = event.value is not None and settings.aggregation == "earliest"
                     changed[event_id] = event._replace(
-                        status="observed" if learned else "waiting", due=_due(settings, now)
+                        status="observed" if learned else "waiting", due=due_at(settings, now)
                     )
                     results.append("activated")
             notes = [change_of(event) for event in changed.values()]
@@ -179,12 +191,12 @@ class EmbeddedStore:
 
     def settle(self) -> int:
         """Resolve events whose time is up."""
-        settled = 0
+        count = 0
         while True:
             with self._lock:
                 due = self._book.due(time.time(), SETTLED)
                 try:
-                    after = [_settled(event, self._book.settings.default_reward) for event in due]
+                    after = [settled(event, self._book.settings.default_reward) for event in due]
                     expired = [event for event in after if event.status == "expired"]
                     learned = [event for event in after if event.status != "expired"]
                     for events in (expired, learned):
@@ -192,9 +204,9 @@ class EmbeddedStore:
                 except BaseException:
                     self._book.put_back(due)  # those that were resolved all the same are passed over
                     raise
-            settled += len(due)
+            count += len(due)
             if len(due) < SETTLED:
-                return settled
+                return count
 
     def explain(self, event_id: str) -> Explained | None:
         """One event that is remembered."""
@@ -244,7 +256,17 @@ class EmbeddedStore:
 
     def snapshots(self) -> list[SnapshotRecord]:
         """Those in the folder."""
-        return [self._record(number) for number in snapshots.numbers(self._folder)]
+        barrier = self._bandit.state.barrier
+        return [self._record(number) for number in snapshots.numbers(self._folder) if number > barrier]
+
+    def pin(self, number: int, *, pinned: bool = True) -> SnapshotRecord:
+        """Keep one whatever the retention says, or no longer."""
+        known = [each.number for each in self.snapshots()]
+        if number not in known:
+            raise InputError(f"number must be one of {', '.join(map(str, known)) or 'none'}, got {number}.")
+        with storage_errors(self._folder):
+            snapshots.pin(self._folder, number, pinned=pinned)
+        return self._record(number)
 
     def rollback(self, number: int) -> SnapshotRecord:
         """Return to one of them."""
@@ -340,7 +362,7 @@ class EmbeddedStore:
             if request.imposed is not None:
                 available[row] = False
                 available[row, request.imposed] = True
-            entries.append(entry_of(request, _due(settings, now)))
+            entries.append(entry_of(request, due_at(settings, now)))
         try:
             self._bandit.select_many(contexts, available=available, memo={"events": entries})
         except InputError as problem:
@@ -379,7 +401,8 @@ class EmbeddedStore:
 
     def _record(self, number: int) -> SnapshotRecord:
         fields, at, size = snapshots.describe(self._folder, number)
-        return SnapshotRecord(number, at, int(fields["total"]), int(fields["version"]), size)
+        is_pinned = number in snapshots.pinned(self._folder)
+        return SnapshotRecord(number, at, int(fields["total"]), int(fields["version"]), size, is_pinned)
 
     def _examine(self, now: float) -> StoreHealth:
         health = self._bandit.health()
@@ -411,39 +434,3 @@ class EmbeddedStore:
         writable = "accepts no more writes" not in (health.failure or "")
         failure = "; ".join(filter(None, (health.failure, self._learner.problem))) or None
         return StoreHealth("embedded", failure, writable, self._learner.words(), counters, finite)
-
-
-def _rewarded(event: Kept | None, reward: Reward, settings: Settings, now: float) -> tuple[Rewarded, Kept | None]:
-    """What becomes of a reward, and of its event if it changes: the life of an event, as `store.py` draws it."""
-    if event is None:
-        return "unknown", None
-    if reward.reward_id is not None and reward.reward_id in event.reward_ids:
-        return "repeated", None  # also when time is up: it has counted, and is not late
-    if event.status not in OPEN or _is_up(event, now):
-        is_repeat = event.status == "observed" and not _is_up(event, now)
-        return ("repeated" if is_repeat else "late"), None
-    if settings.aggregation == "earliest":
-        if event.value is not None:
-            return "repeated", None
-        if event.status == "waiting":
-            return "learned", event._replace(value=reward.value, status="observed")
-        return "kept", event._replace(value=reward.value)
-    ids = event.reward_ids if reward.reward_id is None else (*event.reward_ids, reward.reward_id)
-    return "kept", event._replace(value=(event.value or 0.0) + reward.value, reward_ids=ids)
-
-
-def _settled(event: Kept, default: float) -> Kept:
-    """An event whose time is up."""
-    if event.status == "inactive":
-        return event._replace(status="expired")
-    if event.value is None:
-        return event._replace(status="defaulted", value=default)
-    return event._replace(status="observed")
-
-
-def _is_up(event: Kept, now: float) -> bool:
-    return event.due is not None and now >= event.due
-
-
-def _due(settings: Settings, now: float) -> float | None:
-    return None if settings.wait_seconds is None else now + settings.wait_seconds

@@ -79,6 +79,10 @@ def _paths() -> dict[str, Any]:
             "get": _operation("listSnapshots", "Snapshots, oldest first", None, {"200": "Snapshots"}),
             "post": _operation("makeSnapshot", "Make a snapshot", None, {"201": "Snapshot"}),
         },
+        "/v1/snapshots/{number}": {
+            "parameters": [_in_path("number")],
+            "patch": _operation("pinSnapshot", "Pin a snapshot, or no longer", "Pin", {"200": "Snapshot"}, 404),
+        },
         "/v1/rollback": {"post": _operation("rollback", "Return to a snapshot", "Rollback", {"200": "Snapshot"}, 404)},
         "/v1/forget": {"post": _operation("forget", "Remove observations", "Forget", {"200": "Forgotten"}, 404)},
         "/v1/candidates": {
@@ -185,6 +189,7 @@ _SETTINGS: dict[str, Any] = {
     "pinned": _or_null(_ID),
     "floor": _or_null({"type": "number", "minimum": 0, "maximum": 1}),
     "schedule": _or_null({"type": "string", "maxLength": 256}),
+    "rate": _or_null({"type": "number", "exclusiveMinimum": 0, "maximum": 1e6}),
 }
 _CANDIDATE: dict[str, Any] = {
     "algorithm": _WORD,
@@ -233,6 +238,7 @@ _SCHEMAS: dict[str, Any] = {
     "SettingsChange": _object("", **_SETTINGS),
     "Snapshot": _object("number time observations", closed=False, number=_COUNT, time=_NUMBER, observations=_COUNT),
     "Snapshots": _object("snapshots", snapshots=_list(_ref("Snapshot"))),
+    "Pin": _object("pinned", pinned={"type": "boolean"}),
     "Forget": {
         "anyOf": [
             _object("event_ids", event_ids=_list(_ID, minItems=1)),

@@ -1,7 +1,8 @@
-"""What an operator does beside changing settings: candidates and the promotion of one, and removing observations."""
+"""What an operator does beside changing settings: candidates, their promotion, removing observations, and pins."""
 
 from typing import Any
 
+from neuralucb.runtime.errors import InputError
 from neuralucb.service.bodies import read_event_id, refuse_unknown
 from neuralucb.service.config import check_candidate, is_real
 from neuralucb.service.errors import ServiceError
@@ -41,6 +42,21 @@ async def promote(call: Call) -> Reply:
     return json_reply(await call.engine.call(lambda: candidates_json(store)))
 
 
+async def pin(call: Call) -> Reply:
+    """Keep a snapshot whatever the retention says, or no longer."""
+    fields = call.body if isinstance(call.body, dict) else {}
+    pinned, number = fields.get("pinned"), call.parts["number"]
+    if not isinstance(pinned, bool) or len(fields) != 1:
+        raise ServiceError("invalid_request", 'the body must be {"pinned": true}, or false.', "pinned")
+    if not number.isascii() or not number.isdigit() or len(number) > 15:
+        raise ServiceError("not_found", f"there is no snapshot {number!r:.40}.", "number")
+    try:
+        record = await call.engine.call(lambda: call.engine.store.pin(int(number), pinned=pinned))
+    except InputError as problem:
+        raise ServiceError("not_found", str(problem), "number") from None
+    return json_reply(record._asdict())
+
+
 async def forget(call: Call) -> Reply:
     """Remove observations, of events or of a period; the model is learned again from the rest."""
     fields = call.body if isinstance(call.body, dict) else {}
@@ -72,6 +88,7 @@ async def forget(call: Call) -> Reply:
 
 
 ROUTES = (
+    Route("PATCH", "/v1/snapshots/{number}", "admin", pin, body=True),
     Route("POST", "/v1/forget", "admin", forget, body=True),
     Route("GET", "/v1/candidates", "read", list_candidates),
     Route("PUT", "/v1/candidates/{name}", "admin", put_candidate, body=True),

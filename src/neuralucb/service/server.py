@@ -37,7 +37,7 @@ def serve(address: str, config: Config, *, host: str, port: int) -> None:
     Raises InputError or StorageError if it cannot start.
     """
     check_address(host, config)
-    store = open_store(address, config.plan, sync=config.sync, arms=config.arms)
+    store = open_store(address, config.plan, sync=config.sync, arms=config.arms, retention=config.retention)
     try:
         if config.settings is not None and config.settings != store.settings():
             store.configure(config.settings)

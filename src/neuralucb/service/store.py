@@ -124,6 +124,8 @@ class Settings(NamedTuple):
     """share of decisions made uniformly at random; None: as the plan says"""
     schedule: str | None = None
     """when to learn, in observations; None: as the plan says"""
+    rate: float | None = None
+    """decisions per second that each process accepts, over a few seconds; None: as many as it can"""
 
 
 class Request(NamedTuple):
@@ -394,6 +396,9 @@ class Store(Protocol):
 
     def snapshots(self) -> list[SnapshotRecord]:
         """Those that exist, oldest first."""
+
+    def pin(self, number: int, *, pinned: bool = True) -> SnapshotRecord:
+        """Keep a snapshot whatever the retention says, or no longer. Raises InputError if there is none."""
 
     def rollback(self, number: int) -> SnapshotRecord:
         """Return to a snapshot: model and observations as they were; events, arms, vocabulary and settings stay.

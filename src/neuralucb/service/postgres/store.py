@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from neuralucb.features import Vocabulary, own_slots
-from neuralucb.online.compiled import power_of_two
+from neuralucb.online.compiled import Programs, power_of_two
 from neuralucb.online.process_lock import ProcessLock
 from neuralucb.online.removal import check_period
 from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.service.postgres import events, snapshots, statistics
 from neuralucb.service.postgres.activity import recent_activity
 from neuralucb.service.postgres.address import Address, read_address
-from neuralucb.service.postgres.choosing import Chosen, choose
+from neuralucb.service.postgres.choosing import Chosen, choose, unstorable
 from neuralucb.service.postgres.erasure import PATIENCE, exclusion
 from neuralucb.service.postgres.follower import Follower, read_arms
 from neuralucb.service.postgres.learner import Learner, new_state
@@ -75,11 +75,12 @@ class PostgresStore:
         try:
             self.plan: Plan = install(self._links["questions"], plan, Settings())
             self._programs = new_state(self.plan).programs
+            self._floor, self._sizes = self.plan.floor, (1, 0)
             self._links["questions"].execute(
                 "INSERT INTO processes (name, role) VALUES (%s, %s) ON CONFLICT DO NOTHING", self.name, address.role
             )
             initial = self._programs.init()
-            self._follower = Follower(self._links["models"], initial, self.name)
+            self._follower = Follower(self._links["models"], initial, self.name, self._use)
             self._follower.start()
             self._statistics = statistics.Statistics(self._links["questions"])
             if address.role != "serve":
@@ -99,12 +100,8 @@ class PostgresStore:
 
     def warm_up(self, arms: int = 16, decisions: int = 8) -> None:
         """Compile what the first decisions over so many arms need, and up to so many of them at once."""
-        belief, size = self._follower.served.belief, power_of_two(arms)
-        count = 1
-        while count <= decisions:
-            contexts = np.zeros((count, size, self.plan.slots), np.float32)
-            self._programs.choose_many(0, belief, contexts, np.ones((count, size), bool), capacity=size)
-            count *= 2
+        self._sizes = arms, decisions
+        self._compile(self._programs)
 
     def vocabulary(self) -> list[str]:
         """Names of features that have a slot of their own, in the order of slots."""
@@ -134,7 +131,7 @@ class PostgresStore:
         served, settings = self._follower.served, self._follower.settings
         first = {request.event_id: index for index, request in reversed(list(enumerate(requests)))}
         answers: dict[str, Answer | Refusal] = {
-            request.event_id: refusal for request in requests if (refusal := _unstorable(request))
+            request.event_id: refusal for request in requests if (refusal := unstorable(request))
         }
         asked = [requests[index] for index in sorted(first.values()) if requests[index].event_id not in answers]
         made = choose(self._programs, served.belief, asked, self._take_numbers(len(asked)))
@@ -216,12 +213,14 @@ class PostgresStore:
         def work(cursor: Any) -> Settings:
             cursor.execute("SELECT settings FROM bandit FOR UPDATE")
             settings = change(read_settings(cursor.fetchone()[0]))
-            _check_settings(settings)
+            if settings.wait_seconds is None and settings.aggregation == "sum":
+                raise InputError("wait_seconds must be a number with aggregation sum, got None.")
             cursor.execute("UPDATE bandit SET settings = %s", (settings_json(settings),))
             cursor.execute("SELECT pg_notify('neuralucb_' || current_schema(), 'settings')")
             return settings
 
-        self._follower.settings = changed = self._questions.run(work)
+        changed: Settings = self._questions.run(work)
+        self._follower.use(changed)
         return changed
 
     def forget(
@@ -230,9 +229,8 @@ class PostgresStore:
         """Learn no more from these; the learner does so again without them, and deletes snapshots that know them."""
         if event_ids is None:
             check_period(since, until)
-        for text in (*(event_ids or ()), arm or ""):
-            if not is_storable(text):
-                raise InputError(f"event_ids and arm must be text without NUL, got {text!r:.80}.")
+        if not all(map(is_storable, (*(event_ids or ()), arm or ""))):
+            raise InputError("event_ids and arm must be text without NUL.")
         found = self._questions.run(exclusion(event_ids, since, until, arm), patience=PATIENCE)
         return Forgotten(found.learned, found.decisions - found.learned)
 
@@ -325,6 +323,20 @@ class PostgresStore:
     def _ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._questions.execute(statement, *values)
 
+    def _compile(self, programs: Programs) -> None:
+        belief, size = self._follower.served.belief, power_of_two(self._sizes[0])
+        for count in (2**power for power in range(self._sizes[1].bit_length())):
+            contexts = np.zeros((count, size, self.plan.slots), np.float32)
+            programs.choose_many(0, belief, contexts, np.ones((count, size), bool), capacity=size)
+
+    def _use(self, settings: Settings) -> None:
+        """Decide as settings say: another floor is compiled before, while decisions are made with the old one."""
+        floor = self.plan.floor if settings.floor is None else settings.floor
+        if floor != self._floor:
+            self._compile(Programs(self._programs.policy, self.plan.seed, floor))
+            self._programs.set_floor(floor)
+            self._floor = floor
+
     def _change_arms(self, statement: str, *values: Any) -> bool:
         """Change arms in all replicas; the one result of the statement."""
 
@@ -377,7 +389,12 @@ class PostgresStore:
 
 
 def open_postgres(
-    address: str, plan: Plan, *, role: str | None = None, retention: Retention | None = None
+    address: str,
+    plan: Plan,
+    *,
+    role: str | None = None,
+    retention: Retention | None = None,
+    snapshots: tuple[int, int] | None = None,
 ) -> PostgresStore:
     """Open the store at an address, and make it if the schema is empty.
 
@@ -386,6 +403,7 @@ def open_postgres(
         plan: Of a new bandit; one that exists continues as it was made.
         role: `all`, `serve` or `learn`; by default what the address says.
         retention: What the learner keeps how long; by default what the address says.
+        snapshots: Of which the last so many, and the last of each of so many days, unless `retention` is given.
 
     Raises:
         InputError: The address or the plan cannot be used.
@@ -397,24 +415,8 @@ def open_postgres(
     """
     read = read_address(address, role)
     days = None if read.keep_days is None else 86400 * read.keep_days
-    return PostgresStore(read, plan, retention or Retention(decisions=days))
-
-
-def _check_settings(settings: Settings) -> None:
-    if settings.wait_seconds is None and settings.aggregation == "sum":
-        raise InputError("wait_seconds must be a number with aggregation sum, got None: sums end when time is up.")
-    for name in ("floor", "schedule"):
-        if getattr(settings, name) is not None:
-            raise InputError(f"{name} stays as the store in PostgreSQL was made; it must be null.")
-
-
-def _unstorable(request: Request) -> Refusal | None:
-    """Why PostgreSQL cannot hold a request, if it cannot."""
-    for name, values in (("event_id", [request.event_id]), ("user", [request.user or ""]), ("arm", request.arms)):
-        for value in values:
-            if not is_storable(value):
-                return Refusal("invalid", f"{name} must be text without NUL and lone surrogates, got {value!r:.80}.")
-    return None
+    kept = {} if snapshots is None else {"snapshots": snapshots[0], "days": snapshots[1]}
+    return PostgresStore(read, plan, retention or Retention(decisions=days, **kept))
 
 
 def _answer(
