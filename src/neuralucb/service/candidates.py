@@ -56,7 +56,10 @@ class Candidates:
         self._saved_at = time.monotonic()
         book.resolved = self.watch.resolve
         for name, candidate in book.candidates.items():
-            self._shadows[name] = self._opened(name, candidate)
+            try:
+                self._shadows[name] = self._opened(name, candidate)
+            except Exception as problem:  # an algorithm that this version does not have: the service goes on
+                warn(f"candidate {name} cannot be followed: {type(problem).__name__}: {problem}")
         self.watch.is_on = bool(self._shadows)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="candidates", daemon=True)

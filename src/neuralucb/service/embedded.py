@@ -428,6 +428,7 @@ class EmbeddedStore:
             "pending_bytes": health.pending_bytes,
             "journal_bytes": health.journal_bytes,
             "compiled": health.compiled,
+            "relearning": self._bandit.state.relearns,
             "loss": health.loss,
         }
         finite = {name: float(value) for name, value in gauges.items() if np.isfinite(value)}

@@ -146,6 +146,8 @@ def _strains(
             f"{counted(count, 'request')} answered 429 since the start, the last {last} ago: there is more traffic "
             "than this process can hold.",
         )
+    if health.gauges.get("relearning"):
+        yield Alarm("note", "Observations were removed: the model is learned again without them.")
     age, rewards = health.gauges.get("model_age_seconds", 0.0), rates["observed"] or 0.0
     if settings.learning and age > STALE_SECONDS and rewards > 0:
         yield Alarm("warning", f"No good lesson for {_ago(age)}, although rewards arrive: {health.learning}.")
