@@ -1,5 +1,7 @@
 """Candidates: they learn from the same traffic, are valued before they learn, harm nothing, and can be promoted."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -198,3 +200,24 @@ def test_rewards_are_counted_in_the_order_of_decisions_and_a_busy_service_is_sam
 def test_what_was_kept_of_a_tally_is_read_again():
     tally = Tally.nothing()
     assert Tally.from_json(tally.as_json()).as_json() == tally.as_json()
+
+
+def test_a_candidate_follows_a_rollback_and_a_removal(opened):
+    store = opened()
+    store.put_candidate("greedy", OTHER)
+    serve(store, range(40))
+    number = store.snapshot().number
+    serve(store, range(40, 80))
+    store.rollback(number)
+    store._candidates.step()
+    assert shadow(store, "greedy").state.observations.total == 40
+    assert fingerprint(shadow(store, "greedy").state.belief) == belief(store)
+    assert store.candidates()[0].decisions == 0  # valued anew
+    serve(store, range(80, 120))
+    assert store.forget(["e3", "e90"], None, None, None) == (2, 0)
+    end = time.monotonic() + 20
+    while store._bandit.state.relearns and time.monotonic() < end:
+        time.sleep(0.01)
+    store._candidates.step()
+    assert shadow(store, "greedy").state.observations.total == 78
+    assert fingerprint(shadow(store, "greedy").state.belief) == belief(store)

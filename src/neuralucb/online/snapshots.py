@@ -163,7 +163,8 @@ def oldest_segment(folder: Path) -> int:
 
     Older snapshots, which are kept for a rollback, need none.
     """
-    for number in _existing(folder)[-REPLAYABLE:]:
+    existing = _existing(folder)
+    for number in [each for each in existing if each > existing[-1] - REPLAYABLE]:
         with suppress(_DamagedError):
             return int(_read_manifest(folder / _part(number, "manifest.json"))["note"])
     return 0
