@@ -202,6 +202,7 @@ class State:
         self.observations.follow(other.observations)
         contexts, rewards = self.observations.since(total)
         if len(rewards):
+            self.moments = self.moments.updated(rewards) if self.normalize else self.moments
             self.counts["observed"] += len(rewards)
             self._buffer.append((contexts, self.normalized(rewards)))
             self._buffered += len(rewards)
