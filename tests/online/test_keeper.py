@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neuralucb import OnlineBandit, StorageError, build
-from neuralucb.online import bandit as bandit_module, journal, keeper, snapshots
+from neuralucb.online import journal, keeper, lessons, snapshots
 from neuralucb.online.codec import pack
 from tests.online.helpers import ARMS, DIM, contexts, fingerprint, linear, make, play
 
@@ -388,8 +388,8 @@ def test_a_decision_makes_no_snapshot_during_a_lesson(tmp_path, monkeypatch):
         assert over.wait(60)
         return train(*arguments)
 
-    train = bandit_module.train
-    monkeypatch.setattr(bandit_module, "train", slow)
+    train = lessons.train
+    monkeypatch.setattr(lessons, "train", slow)
     with OnlineBandit(linear(), journal=folder, snapshot_every=10, learning="manual") as one:
         lesson = threading.Thread(target=one.learn)
         lesson.start()

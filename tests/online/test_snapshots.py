@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import time
 
 import numpy as np
 import pytest
@@ -158,3 +160,25 @@ def test_a_mutated_snapshot_is_refused_or_right(tmp_path):
 @pytest.mark.slow
 def test_ten_thousand_mutated_snapshots_are_refused_or_right(tmp_path):
     check_mutations(tmp_path, 10_000)
+
+
+def test_snapshots_are_kept_by_number_by_day_and_if_they_are_pinned(tmp_path):
+    one = OnlineBandit(make("lin-ucb"), journal=tmp_path)
+    one.retain(2, days=3)
+    now = time.time()
+    for number in range(1, 10):
+        assert number in snapshots.numbers(tmp_path)
+        # 1 and 2 are of four days ago, 3 and 4 of two, 5 and 6 of yesterday
+        days = {1: 4, 2: 4, 3: 2, 4: 2, 5: 1, 6: 1}.get(number, 0)
+        os.utime(tmp_path / f"snapshot-{number:08d}.manifest.json", (now - 86400 * days,) * 2)
+        if number == 2:
+            snapshots.pin(tmp_path, 2, pinned=True)
+        assert one.snapshot() == number + 1
+    assert snapshots.numbers(tmp_path) == [2, 4, 6, 9, 10]
+    assert snapshots.pinned(tmp_path) == {2}
+    assert len(list(tmp_path.glob("journal-*"))) <= 6
+    one.rollback(snapshot=2)
+    one.close()
+    OnlineBandit.load(tmp_path).close()
+    snapshots.pin(tmp_path, 2, pinned=False)
+    assert snapshots.pinned(tmp_path) == set()

@@ -5,9 +5,9 @@ import pytest
 
 from neuralucb import InputError
 from neuralucb.service.postgres import activity
-from neuralucb.service.store import Reward, Settings
+from neuralucb.service.store import Candidate, Reward, Settings
 from neuralucb.service.values import value_of
-from tests.postgres.helpers import PLAN, learning, opened, request
+from tests.postgres.helpers import PLAN, eventually, learning, opened, request
 
 
 @pytest.fixture
@@ -56,8 +56,23 @@ def test_settings_of_an_operator_are_read_as_they_were_written(store, address):
         assert other.settings() == Settings(excluded=("a", "b"), pinned="c")
 
 
-@pytest.mark.parametrize("change", [{"floor": 0.1}, {"schedule": "5"}], ids=str)
-def test_what_cannot_be_changed_is_refused(store, change):
-    with pytest.raises(InputError, match="must be null"):
-        store.configure(Settings(**change))
-    assert store.settings() == Settings()
+def test_the_floor_is_changed_in_all_replicas_and_the_schedule_in_the_learner(store, address):
+    with opened(address) as other, learning(address) as learner:
+        store.configure(Settings(floor=1.0, schedule="2"))
+        eventually(lambda: other.settings().floor == 1.0)
+        for replica in (store, other):
+            (answer,) = replica.decide([request(f"{replica.name}")])
+            assert answer.propensities == pytest.approx([1 / 3] * 3)
+        store.decide([request("a"), request("b")])
+        store.reward([Reward("a", 1.0), Reward("b", 1.0)])
+        learner.step()
+        assert learner._state.counts["learned"] == 1
+        store.configure(Settings())
+        assert store.decide([request("later")])[0].propensities.max() > 0.9
+
+
+def test_candidates_are_refused_with_words(store):
+    with pytest.raises(InputError, match="not over PostgreSQL"):
+        store.put_candidate("wide", Candidate())
+    assert store.candidates() == []
+    assert not store.remove_candidate("wide")

@@ -1,9 +1,11 @@
 """The two stores give the same answers to the same calls, in whatever order they come."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from neuralucb import InputError
 from neuralucb.service import embedded
 from neuralucb.service.embedded import EmbeddedStore
 from neuralucb.service.store import Arm, Refusal, Reward, Settings
@@ -150,3 +152,25 @@ def test_arms_and_settings_are_kept_alike(both):
         assert store.assign_slots(["c", "a=1"]) == {"c": 2, "a=1": 0}
         assert store.vocabulary() == ["a=1", "b", "c"]
         assert store.assign_slots(["d"]) == {}
+
+
+def test_changes_of_settings_at_once_are_both_kept(both):
+    for each in both:
+        changes = [lambda before, rate=rate: before._replace(rate=before.rate + rate) for rate in range(1, 9)]
+        each.store.configure(Settings(rate=1.0))
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(each.store.amend, changes))
+        assert each.store.settings().rate == 37
+
+
+def test_snapshots_are_pinned_alike(both):
+    for each in both:
+        each.store.decide([request("e1")])
+        each.store.reward([Reward("e1", 1.0)])
+        each.settle()
+        number = each.store.snapshot().number
+        assert each.store.pin(number).pinned
+        assert [record.pinned for record in each.store.snapshots() if record.number == number] == [True]
+        assert not each.store.pin(number, pinned=False).pinned
+        with pytest.raises(InputError, match="number must be"):
+            each.store.pin(10**9)

@@ -158,3 +158,21 @@ def test_a_sum_is_exported_once_it_is_complete(address, tmp_path):
         export_log(address, tmp_path / "log.parquet")
         (chunk,) = open_log(tmp_path / "log.parquet").chunks()
         np.testing.assert_array_equal(chunk.reward, [1.0, np.nan])
+
+
+def test_events_a_period_and_an_arm_are_removed_by_a_request(address):
+    with opened(address) as store, learning(address) as learner:
+        feed(store, [f"e{number}" for number in range(20)])
+        store.decide([request("pending")])
+        learner.step()
+        assert store.forget(["e3", "pending"], None, None, None) == (1, 1)
+        assert store.explain("pending").status == "expired"
+        arms = [store.explain(f"e{number}").answer.position for number in range(20) if number != 3]
+        assert store.forget(None, 1.0, None, "arm 1") == (arms.count(1), 0)
+        learner.step()
+        assert fingerprint(learner._state.belief) == fingerprint(fitted(address).state.belief)
+        assert learner._state.observations.total == 19 - arms.count(1)
+        with pytest.raises(InputError, match="there is no event 'nobody'"):
+            store.forget(["nobody"], None, None, None)
+        with pytest.raises(InputError, match="in the future"):
+            store.forget(None, 9e9, None, None)

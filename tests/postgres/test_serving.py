@@ -5,7 +5,9 @@ import signal
 
 import pytest
 
-from tests.postgres.helpers import eventually, rows
+from neuralucb import StorageError
+from neuralucb.service.postgres.schema import FORMAT
+from tests.postgres.helpers import eventually, learning, opened, request, rows
 from tests.service.live import serving
 
 ARMS = [{"id": "a", "features": {"price": 3}}, {"id": "b", "features": {"price": 5, "kind": "new"}}]
@@ -50,3 +52,19 @@ def test_two_replicas_answer_as_one_through_a_kill_and_an_outage(server, address
         server.start()
     eventually(lambda: second.ask("POST", "/v1/decide", {**ask, "event_id": "e2"})[0] == 200)
     assert rows(address, "SELECT count(*) FROM events WHERE user_key = 'anna'") == [(14,)]
+
+
+def test_a_schema_of_an_older_format_is_upgraded_on_start(address):
+    with opened(address):
+        pass
+    rows(address, "DROP FUNCTION settle_events; UPDATE bandit SET format = 1")
+    rows(address, "CREATE OR REPLACE VIEW rewards_by_hour AS SELECT now() AS hour, 0::bigint AS decisions, "
+                  "0::double precision AS mean_reward, 0::bigint AS defaulted, 0::numeric AS explored")  # fmt: skip
+    with opened(address) as store, learning(address) as learner:
+        store.decide([request("e")])
+        learner.step()  # which settles
+        assert rows(address, "SELECT format FROM bandit") == [(FORMAT,)]
+        assert rows(address, "SELECT decisions FROM rewards_by_hour") == [(1,)]
+    rows(address, "UPDATE bandit SET format = 99")
+    with pytest.raises(StorageError, match="update neuralucb"), opened(address):
+        pass

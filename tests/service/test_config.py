@@ -8,7 +8,7 @@ import pytest
 from neuralucb import InputError
 from neuralucb.service.config import Config, Limits, Tokens, read_config
 from neuralucb.service.server import check_address
-from neuralucb.service.store import Plan, Settings
+from neuralucb.service.store import Candidate, Plan, Settings
 from neuralucb.service.stores import open_store
 
 
@@ -128,3 +128,24 @@ def test_a_service_whose_engine_cannot_be_opened_says_why(tmp_path):
     ended = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=True)
     assert ended.stdout == "the disk is gone\n"
     assert "Traceback" not in ended.stderr
+
+
+def test_candidates_are_read_and_wrong_ones_refused(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text('[candidates.wide]\nalgorithm = "neural-ucb"\noptions = {width = 64}\nfloor = 0.1\n')
+    assert dict(read_config(file).candidates) == {"wide": Candidate("neural-ucb", {"width": 64}, 0.1)}
+    for text, words in (
+        ("[candidates.Wide]\n", "name of a candidate"),
+        ("[candidates.wide]\nwidth = 3\n", "must have fields of algorithm"),
+        ("[candidates.wide]\nfloor = 3\n", "floor must be from 0 to 1"),
+        ("[candidates.wide]\nalgorithm = 3\n", "algorithm must be a name"),
+        ("[candidates.wide]\noptions = 3\n", "options must be names"),
+        ("[candidates]\nwide = 3\n", "must have fields of"),
+        ("candidates = 3\n", "must be sections"),
+        ("[store]\nsnapshots = 0\n", "snapshots must be a whole number of at least 1"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InputError, match=words):
+            read_config(file)
+    file.write_text("[store]\nsnapshots = 24\n")
+    assert read_config(file).retention == (24, 7)

@@ -1,5 +1,7 @@
 """The embedded store: the life of an event, restarts, repeats, and a vocabulary that is never lost."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -273,3 +275,37 @@ def test_a_plain_bandit_refuses_the_folder_of_a_service(opened, tmp_path):
     with pytest.raises(StorageError, match="belongs to a decision service"):
         OnlineBandit.load(tmp_path / "store")
     assert opened().explain("e") is not None
+
+
+def test_events_a_period_and_an_arm_are_removed_and_the_model_is_learned_again(opened, clock):
+    store = opened(wait_seconds=60.0)
+    clock.now = 1e9
+    store.decide([request(f"e{index}") for index in range(20)])
+    store.reward([Reward(f"e{index}", float(index)) for index in range(16)])
+    arms = {f"e{index}": store.explain(f"e{index}").answer for index in range(20)}
+    assert store.forget(["e3", "e17", "e3"], None, None, None) == (1, 1)
+    wait_until(lambda: not store._bandit.state.relearns)
+    assert 3.0 not in rewards_learned(store)
+    assert store.explain("e17").status == "expired"
+    assert store.reward([Reward("e17", 1.0)]) == ["late"]
+    left = [f"e{index}" for index in range(20) if index not in (3, 17)]
+    chosen = [event for event in left if arms[event].arms[arms[event].position] == "a"]
+    rewarded = [float(event[1:]) for event in chosen if int(event[1:]) < 16]
+    store = opened()
+    assert store.forget(None, 0.0, None, "a") == (len(rewarded), len(chosen) - len(rewarded))
+    wait_until(lambda: not store._bandit.state.relearns)
+    assert not set(rewarded) & set(rewards_learned(store))
+    assert {each.arm for each in store.activity().outcomes} == {"b"}
+    with pytest.raises(InputError, match="there is no event 'nobody'"):
+        store.forget(["nobody"], None, None, None)
+    assert store.forget(None, 0.0, None, None).observations == 15 - len(rewarded)
+    wait_until(lambda: not store._bandit.state.relearns)
+    assert rewards_learned(store) == []
+    assert total(opened()) == 0
+
+
+def wait_until(condition, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

@@ -416,3 +416,130 @@ def test_a_ranking_names_each_action_once_also_if_the_chosen_one_was_excluded_si
     places = ranked(SimpleNamespace(answer=answer, allowed=np.array(allowed)))
     assert sorted(places) == [0, 1, 2]
     assert places[[each or place == chosen for place, each in enumerate(allowed)].index(True)] == chosen
+
+
+def test_candidates_are_added_shown_and_promoted_by_those_who_may(tmp_path):
+    admin, read = "admin-admin-admin-admin", "read-read-read-read-read"
+    config = CONFIG._replace(tokens=Tokens(admin=(admin,), read=(read,)))
+
+    def bearer(token):
+        return [(b"authorization", f"Bearer {token}".encode())]
+
+    async def scenario(client):
+        spec = {"algorithm": "lin-ucb", "options": {"exploration": 2.0}}
+        assert (await client("PUT", "/v1/candidates/bold", spec, headers=bearer(read))).status == 403
+        assert (await client("PUT", "/v1/candidates/bold", spec, headers=bearer(admin))).status == 201
+        assert (await client("PUT", "/v1/candidates/bold", spec, headers=bearer(admin))).status == 200
+        for path, body in (
+            ("Bold", spec),
+            ("a%2Fb", spec),
+            ("x", {"algorithm": "no-such"}),
+            ("x", {"algorithm": "lin-ucb", "options": {"shared_by": 3}}),
+            ("x", {**spec, "floor": 2}),
+            ("x", {**spec, "width": 3}),
+            ("x", []),
+            ("original", spec),
+        ):
+            answer = await client("PUT", f"/v1/candidates/{path}", body, headers=bearer(admin))
+            assert (answer.status, answer.json["error"]["code"]) == (400, "invalid_request"), (path, body)
+        shown = (await client("GET", "/v1/candidates", headers=bearer(read))).json
+        assert shown["deciding"]["name"] == "original"
+        assert [each["name"] for each in shown["candidates"]] == ["bold"]
+        page = (await client("GET", "/", headers=bearer(read))).data.decode()
+        assert "<h2>Candidates</h2>" in page
+        text = (await client("GET", "/metrics", headers=bearer(read))).data.decode()
+        assert 'neuralucb_candidate_decisions{candidate="bold"} 0' in text
+        for path in ("nobody", "nobody/promote"):
+            method = "POST" if "/" in path else "DELETE"
+            assert (await client(method, f"/v1/candidates/{path}", headers=bearer(admin))).status == 404
+        assert (await client("POST", "/v1/candidates/bold/promote", headers=bearer(read))).status == 403
+        done = await client("POST", "/v1/candidates/bold/promote", headers=bearer(admin))
+        assert done.json["deciding"]["name"] == "bold"
+        status = (await client("GET", "/v1/status", headers=bearer(read))).json
+        assert status["deciding"] == "bold"
+        assert [each["name"] for each in status["candidates"]] == ["original"]
+        assert (await client("DELETE", "/v1/candidates/original", headers=bearer(admin))).status == 204
+
+    play(scenario, tmp_path, config)
+
+
+def test_two_changes_of_settings_at_once_are_both_kept(tmp_path):
+    async def scenario(client):
+        changes = [{"default_reward": 2.0}, {"wait_seconds": 7.0}, {"mode": "apprentice"}, {"reward_range": [0, 3]}]
+        await asyncio.gather(*(client("PATCH", "/v1/settings", each) for each in changes))
+        return (await client("GET", "/v1/settings")).json
+
+    found = play(scenario, tmp_path)
+    assert (found["default_reward"], found["wait_seconds"], found["mode"]) == (2.0, 7.0, "apprentice")
+    assert found["reward_range"] == [0.0, 3.0]
+
+
+def test_observations_are_removed_by_those_who_may_and_what_is_wrong_is_refused(tmp_path):
+    async def scenario(client):
+        for event in ("a", "b"):
+            await client("POST", "/v1/decide", {"event_id": event, "arms": ["x", "y"]})
+            await client("POST", "/v1/reward", {"event_id": event, "reward": 1})
+        for body, status in (
+            ({}, 400),
+            ([], 400),
+            ({"event_ids": []}, 400),
+            ({"event_ids": [3]}, 400),
+            ({"event_ids": ["a"], "arm": "x"}, 400),
+            ({"event_ids": ["a"], "since": 1}, 400),
+            ({"since": "yesterday"}, 400),
+            ({"since": 9e9}, 400),
+            ({"since": 2, "until": 1}, 400),
+            ({"arm": "x"}, 400),
+            ({"event_ids": ["a", "nobody"]}, 404),
+        ):
+            assert (await client("POST", "/v1/forget", body)).status == status, body
+        assert (await client("POST", "/v1/forget", {"event_ids": ["a"]})).json == {"observations": 1, "pending": 0}
+        assert (await client("POST", "/v1/forget", {"since": 0})).json == {"observations": 1, "pending": 0}
+
+    play(scenario, tmp_path)
+
+
+def test_a_rate_is_set_and_ended_while_the_service_runs(tmp_path):
+    async def scenario(client):
+        async def statuses(count):
+            answers = [await client("POST", "/v1/decide", {"arms": ["x", "y"]}) for _ in range(count)]
+            return [each.status for each in answers]
+
+        for wrong in (0, -1, "fast", 1e9):
+            assert (await client("PATCH", "/v1/settings", {"rate": wrong})).status == 400
+        await client("PATCH", "/v1/settings", {"rate": 0.01})
+        assert await statuses(3) == [200, 429, 429]
+        batch = await client("POST", "/v1/decide/batch", {"requests": [{"arms": ["x"]}] * 5})
+        assert (batch.status, batch.json["error"]["code"]) == (429, "overloaded")
+        await client("PATCH", "/v1/settings", {"rate": None})
+        assert await statuses(3) == [200, 200, 200]
+
+    play(scenario, tmp_path)
+
+
+def test_snapshots_are_pinned_and_those_of_before_a_removal_are_gone(tmp_path):
+    async def scenario(client):
+        number = (await client("POST", "/v1/snapshots")).json["number"]
+        pinned = await client("PATCH", f"/v1/snapshots/{number}", {"pinned": True})
+        assert pinned.json["pinned"]
+        for _ in range(6):
+            await client("POST", "/v1/snapshots")
+        listed = (await client("GET", "/v1/snapshots")).json["snapshots"]
+        assert [each["number"] for each in listed if each["pinned"]] == [number]
+        assert len(listed) == 6  # the last five, which are of today, and it
+        for path, body, status in (
+            (number, {"pinned": 1}, 400),
+            (number, {}, 400),
+            (999, {"pinned": True}, 404),
+            ("x", {"pinned": True}, 404),
+        ):
+            assert (await client("PATCH", f"/v1/snapshots/{path}", body)).status == status
+        await client("POST", "/v1/decide", {"event_id": "e", "arms": ["x", "y"]})
+        await client("POST", "/v1/reward", {"event_id": "e", "reward": 1})
+        await client("POST", "/v1/forget", {"event_ids": ["e"]})
+        assert (await client("GET", "/v1/snapshots")).json["snapshots"] == []
+        assert (await client("POST", "/v1/rollback", {"snapshot": number})).status == 404
+        made = (await client("POST", "/v1/snapshots")).json["number"]
+        assert (await client("POST", "/v1/rollback", {"snapshot": made})).status == 200
+
+    play(scenario, tmp_path)

@@ -5,6 +5,7 @@ from neuralucb.online.environments import Played, as_environment, play_environme
 from neuralucb.online.health import Health
 from neuralucb.online.ledger import Decision, Explanation
 from neuralucb.online.lessons import Lesson
+from neuralucb.online.removal import Removal
 from neuralucb.runtime.errors import StorageError
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Lesson",
     "OnlineBandit",
     "Played",
+    "Removal",
     "StorageError",
     "as_environment",
     "play_environment",

@@ -1,19 +1,20 @@
 """`OnlineBandit`: a policy in front of real traffic. The only class in the library that owns changing state."""
 
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from neuralucb.online.annex import Annex, with_note
+from neuralucb.online.annex import Annex, with_memo
 from neuralucb.online.arms import ArmId, arm_id
-from neuralucb.online.choices import choose, decision_event, warm_up
+from neuralucb.online.choices import decide, warm_up
 from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import shape_of_policy
 from neuralucb.online.decision_ids import DecisionIds
+from neuralucb.online.duties import Duties
 from neuralucb.online.expiry import expire
+from neuralucb.online.fitting import fit
 from neuralucb.online.health import Health, examine
 from neuralucb.online.inputs import (
     Request,
@@ -29,13 +30,14 @@ from neuralucb.online.inputs import (
 from neuralucb.online.journal import Sync
 from neuralucb.online.keeper import Identity, Keeper, Saved, commit, readable, restore_saved, save
 from neuralucb.online.ledger import Decision, Explanation
-from neuralucb.online.lesson_record import warn
-from neuralucb.online.lessons import Background, Lesson, log_failure, train
+from neuralucb.online.lessons import Lesson, give_lesson
 from neuralucb.online.process_lock import ProcessLock
+from neuralucb.online.removal import Removal, check_period, removal_event
+from neuralucb.online.snapshots import Retention
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
-from neuralucb.runtime.errors import InputError, StorageError
-from neuralucb.schedules import default_schedule, next_due, read_schedule
+from neuralucb.runtime.errors import InputError
+from neuralucb.schedules import default_schedule
 from neuralucb.settings import check_integer
 
 __all__ = ["OnlineBandit"]
@@ -62,7 +64,7 @@ class OnlineBandit:
         sync: When the journal is forced to disk: `"each"` record, at an `"interval"` of 50 ms, or `"none"`.
         snapshot_every: Journal records (decisions, rewards, lessons) between two snapshots.
         example: The context of one arm, for a policy that was not made by `build`.
-        annex: State of the caller's that is kept in the journal too, and changes by the notes of the caller's calls.
+        annex: State of the caller's that is kept in the journal too, and changes by the memos of the caller's calls.
 
     Raises:
         InputError: An argument cannot be used, or the folder belongs to another bandit.
@@ -102,7 +104,6 @@ class OnlineBandit:
             snapshot_every=snapshot_every, sync=sync,
         )  # fmt: skip
         self.ids: DecisionIds = DecisionIds.new()
-        self.policy = policy
         self.state: State = State(
             Programs(policy, self.settings["seed"], self.settings["floor"]),
             shape_of_policy(policy, example),
@@ -110,18 +111,17 @@ class OnlineBandit:
             capacity=shared_by, annex=annex,
         )  # fmt: skip
         """everything it knows, to look at; only the methods of the bandit change it"""
-        self._schedule = read_schedule(schedule)
         self._bounds = RewardBounds.read(self.settings)
         self._lock = ProcessLock()  # held while the state is read or changed
         self._learning = ProcessLock()  # held during a lesson or a snapshot, of which there is one at a time
-        self._problem: str | None = None  # why the last lesson or snapshot that was due could not be made, if so
         self._keeper: Keeper | None = None
         if journal is not None:
-            self._keeper = Keeper(Path(journal), sync, self.state, Identity(self.ids, self.settings, self.policy))
+            self._keeper = Keeper(Path(journal), sync, self.state, Identity(self.ids, self.settings, policy))
             self.ids = self._keeper.identity.ids
-        self._background = Background(self._do_what_is_due) if learning == "background" else None
+        locks = self._lock, self._learning
+        self._duties = Duties(self.state, self.settings, self._keeper, *locks, self.learn)
         if self._keeper is not None:
-            self._catch_up()
+            self._duties.catch_up()
 
     def select(self, contexts: Any = None, *, arms: Sequence[ArmId] | None = None, available: Any = None) -> Decision:
         """Choose an arm.
@@ -142,7 +142,7 @@ class OnlineBandit:
         return self._decide(read_request(self.state.arms, contexts, arms, available, 1))[0]
 
     def select_many(
-        self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None, note: Any = None
+        self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None, memo: Any = None
     ) -> list[Decision]:
         """Choose an arm for each of many requests at once, far faster than one by one. Raises what `select` raises.
 
@@ -150,12 +150,12 @@ class OnlineBandit:
             contexts: (B, K, d); or (B, d), the contexts that all arms share, if arms were added.
             arms: Ids of the arms to choose from; by default all that were added.
             available: (B, K) booleans; arms that are False are not chosen.
-            note: For the `annex`, in JSON: it is in the same record of the journal.
+            memo: For the `annex`, in JSON: it is in the same record of the journal.
 
         Returns:
             B decisions, in order.
         """
-        return self._decide(read_request(self.state.arms, contexts, arms, available, 2), note)
+        return self._decide(read_request(self.state.arms, contexts, arms, available, 2), memo)
 
     def observe(self, decision_id: str, reward: float) -> None:
         """Record the reward of a decision, however late.
@@ -171,13 +171,21 @@ class OnlineBandit:
         """
         self.observe_many([decision_id], [reward])
 
-    def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float], *, note: Any = None) -> None:
+    def observe_many(
+        self,
+        decision_ids: Sequence[str],
+        rewards: Sequence[float],
+        *,
+        labels: Sequence[str] | None = None,
+        memo: Any = None,
+    ) -> None:
         """Record many rewards at once: all of them, or, if one is refused, none. Raises what `observe` raises.
 
         Args:
             decision_ids: Ids of pending decisions, in any order.
             rewards: One finite number per decision.
-            note: For the `annex`, as in `select_many`.
+            labels: The arms' ids, for `forget`, where decisions were made without.
+            memo: For the `annex`, as in `select_many`.
         """
         ids = read_ids(decision_ids)
         values, clipped = read_rewards(rewards, self._bounds, len(ids))
@@ -185,8 +193,10 @@ class OnlineBandit:
             return
         with self._lock:
             arrays = {"numbers": self._numbers(ids), "rewards": values}
-            self._commit(Event("reward", with_note({"clipped": clipped} if clipped else {}, note), arrays))
-        self._catch_up()
+            fields: dict[str, Any] = {"clipped": clipped} if clipped else {}
+            fields |= {} if labels is None else {"labels": list(labels)}
+            self._commit(Event("reward", with_memo(fields, memo), arrays))
+        self._duties.catch_up()
 
     def fit(self, contexts: Any, arms: Any = None, rewards: Any = None) -> Lesson:
         """Start warm: observe the decisions of a log, then learn.
@@ -204,29 +214,24 @@ class OnlineBandit:
             InputError: An argument cannot be used. A log is checked to its end before anything changes.
             StorageError: The journal accepts no more writes.
         """
-        names = feature_names(contexts, self.state.names)
-        for rows, values, clipped in read_observations(self.state.arms, contexts, arms, rewards, self._bounds):
-            with self._lock:
-                if names != self.state.names:
-                    self._commit(Event("names", {"names": names}, {}))
-                arrays = {**self.state.context_arrays(rows), "rewards": values}
-                self._commit(Event("fit", {"clipped": clipped} if clipped else {}, arrays))
+        read = read_observations(self.state.arms, contexts, arms, rewards, self._bounds)
+        fit(self.state, self._lock, self._commit, feature_names(contexts, self.state.names), read)
         lesson = self.learn()
-        self._catch_up()
+        self._duties.catch_up()
         return lesson
 
     def expire(self, older_than: float) -> int:
         """Give up on decisions that have been pending for `older_than` seconds or more; returns how many."""
         expired = expire(self.state, self._lock, self._commit, older_than=older_than)
-        self._catch_up()
+        self._duties.catch_up()
         return expired
 
-    def record(self, note: Any, *, expired: Sequence[str] = ()) -> None:
-        """Record a note for the `annex`, and that these decisions have expired."""
+    def record(self, memo: Any, *, expired: Sequence[str] = ()) -> None:
+        """Record a memo for the `annex`, and that these decisions have expired."""
         with self._lock:
             kind, arrays = ("expire", {"numbers": self._numbers(read_ids(expired))}) if expired else ("note", {})
-            self._commit(Event(kind, with_note({}, note), arrays))
-        self._catch_up(lessons=False)
+            self._commit(Event(kind, with_memo({}, memo), arrays))
+        self._duties.catch_up(lessons=False)
 
     def learn(self) -> Lesson:
         """Train now, on what has been observed so far; other threads may select and observe during it.
@@ -236,23 +241,62 @@ class OnlineBandit:
             logger `neuralucb` and `health()` say why.
         """
         with self._learning:
+            return give_lesson(self.state, self._lock, self._commit)
+
+    def forget(
+        self, decision_ids: Sequence[str] | None = None, *, since: float | None = None, until: float | None = None,
+        arm: ArmId | None = None, memo: Any = None, learn: bool = True,
+    ) -> Removal:  # fmt: skip
+        """Remove observations, and learn again from the rest, all at once: the belief is as if `fit` had got the rest.
+
+        Args:
+            decision_ids: Of these decisions; or, if None, of a period.
+            since: Made from this moment on, in seconds since 1970.
+            until: Made before this moment.
+            arm: Only of this arm.
+            memo: For the `annex`, as in `select_many`.
+            learn: Whether to do so now; if not, the next lesson does.
+
+        Raises:
+            InputError: Neither decisions nor a period is given, one is not known, or the period is to come.
+        """
+        if decision_ids is None and since is None and until is None:
+            raise InputError("decision_ids, since or until must be given, got none: nothing says what to remove.")
+        period = None if since is None and until is None else check_period(since, until)
+        numbers = None if decision_ids is None else [self.ids.number_of(each) for each in read_ids(decision_ids)]
+        with self._learning:
             with self._lock:
-                self._commit(Event("start", {}, {}))
-                training = self.state.training
-                assert training is not None
-                number = self.state.counts["learned"] + self.state.counts["diverged"]
-            try:
-                lesson, arrays = train(self.state, training, number)
-                ended = {"promoted": lesson.promoted, "loss": lesson.loss, "failure": lesson.failure}
-                with self._lock:
-                    self._commit(Event("learn", ended, arrays))
-            except BaseException:
-                with self._lock, suppress(StorageError):
-                    self._commit(Event("abandon", {}, {}))
-                raise
-            if not lesson.promoted:
-                warn(self.state.lessons.lesson_failure())
-            return lesson
+                barrier = 0 if self._keeper is None else self._keeper.newest
+                event, found = removal_event(self.state, numbers, period, arm, barrier=barrier, memo=memo)
+                if any(found):
+                    self._commit(event)
+            if found.observations and learn:
+                self.learn()
+        return found
+
+    def share(self, follower: State) -> bool:
+        """Let another state observe what this bandit has observed since it did so last; see `State.follow`."""
+        with self._lock:
+            return follower.follow(self.state)
+
+    def adopt(self, successor: State, *, memo: Any = None, prepare: Callable[[], object] | None = None) -> None:
+        """Decide with another policy from now on, made by `build`, which has learned from the same; decisions stay.
+
+        Args:
+            successor: What it has learned so far; it is brought up to date.
+            memo: For the `annex`, as in `select_many`.
+            prepare: Called before, while nothing can change.
+        """
+        if successor.programs.policy.origin is None or self.policy.origin is None:
+            raise InputError("successor must have a policy made by build, as must this bandit.")
+        with self._learning, self._lock:
+            successor.follow(self.state)
+            successor.absorb_buffer()
+            if prepare is not None:
+                prepare()
+            fields, arrays = successor.successor()
+            barrier = 0 if self._keeper is None else self._keeper.newest
+            self._commit(Event("adopt", with_memo({**fields, "barrier": barrier}, memo), arrays))
 
     def add_arm(self, arm: ArmId, features: Any = None) -> None:
         """Add an arm, from the next decision on.
@@ -315,6 +359,10 @@ class OnlineBandit:
         with self._learning:
             return self._require_keeper().snapshot(self._lock)
 
+    def retain(self, snapshots: int, days: int = 0) -> None:
+        """From the next one on, keep the last so many snapshots, and the last of each of so many days."""
+        self._require_keeper().retention = Retention(check_integer("snapshots", snapshots, 1), days)
+
     def rollback(self, steps: int = 1, *, snapshot: int | None = None) -> int:
         """Return to the `steps`-th last snapshot's belief and observations, or to those of `snapshot`, a number.
 
@@ -334,8 +382,7 @@ class OnlineBandit:
         """Wait for the lesson under way, sync the journal, and release its folder. In a fork it does nothing."""
         if self._lock.is_inherited:
             return
-        if self._background is not None:
-            self._background.close()
+        self._duties.close()
         with self._learning, self._lock:
             if self._keeper is not None:
                 self._keeper.close()
@@ -353,7 +400,12 @@ class OnlineBandit:
 
     def health(self) -> Health:
         """Counters, memory, and whether the belief is sound; print it."""
-        return examine(self.state, self._keeper, self._lock, self._problem, self._next_lesson)
+        return examine(self.state, self._keeper, self._lock, self._duties.problem, self._duties.next_lesson)
+
+    @property
+    def policy(self) -> Policy:
+        """The one that decides."""
+        return self.state.programs.policy
 
     @property
     def name(self) -> str:
@@ -380,23 +432,10 @@ class OnlineBandit:
         warm_up(self.state, decisions, arms, observations, sequential=self.settings["count_pending"])
         return self.health().compiled
 
-    def _decide(self, request: Request, note: Any = None) -> list[Decision]:
-        """Choose, then write the choices to the journal and the ledger; only then are they decisions."""
+    def _decide(self, request: Request, memo: Any = None) -> list[Decision]:
         sequential = self.settings["count_pending"]
-        with self._lock if sequential else nullcontext():  # sequential: no other may be made in between
-            with self._lock:
-                basis = self.state.basis(request.decisions)
-            try:
-                choices = choose(self.state, basis, request, sequential=sequential)
-            except InputError:
-                with self._lock:
-                    self.state.ledger.release(basis.first, request.decisions)
-                raise
-            event = decision_event(self.state, basis, request.ids, choices, note)
-            with self._lock:
-                self._commit(event)
-                batch = self.state.ledger.pending[basis.first]
-        self._catch_up(lessons=False)
+        batch = decide(self.state, self._lock, self._commit, request, memo, sequential=sequential)
+        self._duties.catch_up(lessons=False)
         return batch.decisions(self.ids)
 
     def _numbers(self, decision_ids: Sequence[str]) -> np.ndarray:
@@ -404,42 +443,6 @@ class OnlineBandit:
 
     def _commit(self, event: Event) -> None:
         commit(self._keeper, self.state, event)
-
-    def _catch_up(self, *, lessons: bool = True) -> None:
-        """Make what is due. After a decision, which waits for no lesson, only a snapshot, and none during a lesson."""
-        if not self._snapshot_is_due() and not (lessons and self._lesson_is_due()):
-            return
-        if self._background is not None:
-            self._background.request()
-        elif self._learning.take(wait=lessons):
-            try:
-                self._do_what_is_due(lessons=lessons)
-            finally:
-                self._learning.release()
-
-    def _next_lesson(self) -> int | None:
-        """At which observation the next lesson is due, if one is."""
-        manual = self.settings["learning"] == "manual"
-        return None if manual else next_due(self._schedule, since=self.state.learned_at)
-
-    def _lesson_is_due(self) -> bool:
-        due = self._next_lesson()
-        return due is not None and due <= self.state.observations.total
-
-    def _snapshot_is_due(self) -> bool:
-        return self._keeper is not None and self._keeper.is_due()
-
-    def _do_what_is_due(self, *, lessons: bool = True) -> None:
-        """A lesson, a snapshot, or both. If one fails, observations are safe all the same, and health() says why."""
-        with self._learning:
-            try:
-                if lessons and self._lesson_is_due():
-                    self.learn()
-                if self._snapshot_is_due():
-                    self._require_keeper().snapshot(self._lock)
-                self._problem = None if lessons else self._problem
-            except Exception as problem:
-                self._problem = log_failure(problem)
 
     def _require_keeper(self) -> Keeper:
         if self._keeper is None:

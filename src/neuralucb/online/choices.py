@@ -1,24 +1,51 @@
 """From a request to choices: which program chooses, what is refused, and the event that records the rest."""
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
 import numpy as np
 
-from neuralucb.online.annex import with_note
+from neuralucb.online.annex import with_memo
 from neuralucb.online.arms import ArmId
 from neuralucb.online.compiled import Choices, history_capacities, power_of_two
 from neuralucb.online.inputs import Request
-from neuralucb.online.ledger import column
+from neuralucb.online.ledger import DecisionBatch, column
 from neuralucb.online.state import Basis, Event, State
 from neuralucb.runtime.errors import InputError
 from neuralucb.settings import check_integer
 
-__all__ = ["choose", "decision_event", "warm_up"]
+__all__ = ["choose", "decide", "decision_event", "warm_up"]
 
 SHOWN = ("mean", "width", "score")
 """What a decision says of every arm, and must be able to say in numbers."""
+
+
+def decide(
+    state: State,
+    lock: AbstractContextManager[Any],
+    commit: Callable[[Event], None],
+    request: Request,
+    memo: Any,
+    *,
+    sequential: bool,
+) -> DecisionBatch:
+    """Choose, then write the choices to the journal and the ledger; only then are they decisions."""
+    with lock if sequential else nullcontext():  # sequential: no other may be made in between
+        with lock:
+            basis = state.basis(request.decisions)
+        try:
+            choices = choose(state, basis, request, sequential=sequential)
+        except InputError:
+            with lock:
+                state.ledger.release(basis.first, request.decisions)
+            raise
+        event = decision_event(state, basis, request.ids, choices, memo)
+        with lock:
+            commit(event)
+            return state.ledger.pending[basis.first]
 
 
 def choose(state: State, basis: Basis, request: Request, *, sequential: bool) -> Choices:
@@ -27,7 +54,7 @@ def choose(state: State, basis: Basis, request: Request, *, sequential: bool) ->
     Raises:
         InputError: What the policy believes of an available arm is infinite or NaN.
     """
-    programs, one = state.programs, request.available.ndim == 1
+    programs, one = basis.programs, request.available.ndim == 1
     if sequential:
         capacity = power_of_two(len(request.available)) if one else request.capacity
         batch = request.as_batch() if one else request
@@ -45,16 +72,16 @@ def choose(state: State, basis: Basis, request: Request, *, sequential: bool) ->
 
 
 def decision_event(
-    state: State, basis: Basis, ids: tuple[ArmId, ...] | None, choices: Choices, note: Any = None
+    state: State, basis: Basis, ids: tuple[ArmId, ...] | None, choices: Choices, memo: Any = None
 ) -> Event:
-    """The event that records choices, in the caller's scale of rewards, with a note for the annex."""
+    """The event that records choices, in the caller's scale of rewards, with a memo for the annex."""
     if state.normalize:
         basis.moments.denormalize(choices.rows)
     fields = {"first": basis.first, "version": basis.version, "time": time.time(), "arms": ids}
     arrays = {"rows": choices.rows, **state.context_arrays(choices.contexts)}
     for array in arrays.values():
         array.flags.writeable = False  # decisions show views of the ledger's arrays
-    return Event("decide", with_note(fields, note), arrays)
+    return Event("decide", with_memo(fields, memo), arrays)
 
 
 def warm_up(state: State, decisions: int, arms: int | None, observations: int | None, *, sequential: bool) -> None:

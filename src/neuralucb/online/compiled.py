@@ -55,7 +55,9 @@ class Programs:
     def __init__(self, policy: Policy, seed: int, floor_share: float) -> None:
         with jax.enable_x64(True):
             self._keys = _Keys(*random.split(random.key(seed), 3))
-        self._init = policy.init
+        self.policy: Policy = policy
+        self._seed = seed
+        self._floor = floor_share
         self.reviews: bool = policy.review is not None
         """whether the policy can compute anew what observing accumulates"""
         self.note_size: int = 0 if policy.note is None else policy.note.size
@@ -63,14 +65,19 @@ class Programs:
         self._policy = Policy(*policy[:4], review=policy.review, note=policy.note)
         self._compiled = _compile(self._policy, floor_share)
 
+    def of(self, policy: Policy) -> "Programs":
+        """The programs of another policy, with the same seed and floor."""
+        return Programs(policy, self._seed, self._floor)
+
     def set_floor(self, floor_share: float) -> None:
         """Choose uniformly with this probability from now on; what `Programs` of that floor compiled is used again."""
+        self._floor = floor_share
         self._compiled = _compile(self._policy, floor_share)
 
     def init(self) -> Belief:
         """The belief before the first observation."""
         with jax.enable_x64(True):
-            return jax.block_until_ready(self._init(self._keys.init))
+            return jax.block_until_ready(self.policy.init(self._keys.init))
 
     def choose(self, number: int, belief: Belief, contexts: Any, available: np.ndarray) -> Choices:
         """One choice, for contexts [K, …] padded to a power of two."""

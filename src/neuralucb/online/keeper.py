@@ -17,7 +17,7 @@ from neuralucb.online.decision_ids import DecisionIds
 from neuralucb.online.disk import storage_errors
 from neuralucb.online.journal import Journal, Sync, holds_records, read_segment, segments
 from neuralucb.online.lesson_record import refusal_words, warn
-from neuralucb.online.snapshots import Snapshot
+from neuralucb.online.snapshots import Retention, Snapshot
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Origin, Policy
 from neuralucb.runtime.errors import InputError, StorageError
@@ -78,6 +78,8 @@ class Keeper:
         self.torn_bytes: int = 0
         """cut off the end of the journal"""
         self.replayed: int = 0
+        self.retention: Retention = Retention()
+        """of snapshots"""
         self._state = state
         self._snapshot_at = 0
         """the number of the first record after the last snapshot"""
@@ -121,7 +123,10 @@ class Keeper:
                 self._journal.begin(max(segments(self.folder), default=0) + 1, self._journal.number)
                 taken = _snapshot_of(self._state, self.identity, self._journal.segment, self._journal.number)
                 self._snapshot_at, self._rolled_back_to = self._journal.number, None
-            number = snapshots.write(self.folder, taken(), step=lambda name: step(name))
+            for old in snapshots.pinned(self.folder):
+                if old <= self._state.barrier:  # it cannot be returned to
+                    snapshots.pin(self.folder, old, pinned=False)
+            number = snapshots.write(self.folder, taken(), retain=self.retention, step=lambda name: step(name))
             self._damage = None  # it is the newest no more
             oldest = snapshots.oldest_segment(self.folder)
             for segment, path in segments(self.folder).items():
@@ -137,6 +142,13 @@ class Keeper:
         older = [each for each in known if each < (self._rolled_back_to or math.inf)]
         if snapshot is not None and snapshot not in known:
             raise InputError(f"snapshot must be one of {', '.join(map(str, known))}, got {snapshot}.")
+        barrier = self._state.barrier
+        if snapshot is not None and snapshot <= barrier:
+            raise InputError(
+                f"snapshot must be above {barrier}, got {snapshot}: since then another policy was adopted, or "
+                "observations were removed."
+            )
+        older = [each for each in older if each > barrier]
         if snapshot is None and steps > len(older):
             raise InputError(f"steps must be at most {len(older)}, the number of older snapshots, got {steps}.")
         number, found = snapshots.read(self.folder, older[-steps] if snapshot is None else snapshot)
@@ -157,6 +169,11 @@ class Keeper:
         """Why nothing more can be written, or that the newest snapshot is damaged, if so."""
         damage = None if self._damage is None else f"{self._damage}; the next snapshot takes its place"
         return "; ".join(filter(None, (self._journal.failure(), damage))) or None
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest snapshot."""
+        return max(snapshots.numbers(self.folder), default=0)
 
     @property
     def bytes(self) -> int:
@@ -265,7 +282,7 @@ def save(folder: Path, state: State, identity: Identity, lock: AbstractContextMa
             raise InputError(f"path must not be the folder of a journal, got {folder}; snapshot() writes there.")
         with lock:
             taken = _snapshot_of(state, identity, 0, 0)
-        snapshots.write(folder, taken(), retain=1, step=lambda name: step(name))
+        snapshots.write(folder, taken(), retain=Retention(1), step=lambda name: step(name))
     return folder
 
 
@@ -299,7 +316,7 @@ def _snapshot_of(state: State, identity: Identity, segment: int, record: int) ->
     about = {
         **identity.ids.export(),
         "settings": identity.settings,
-        "origin": _plain(identity.policy.origin),
+        "origin": _plain(state.programs.policy.origin),
         "leaves": state.kept.leaves,
         "structure": str(state.kept.structure),
         "given": state.ledger.reserved,

@@ -15,7 +15,17 @@ from neuralucb.online.pending import Pending, let_others_run
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.records import brief
 
-__all__ = ["PER_ARM", "PER_CHOICE", "Decision", "DecisionBatch", "Explanation", "FrozenLedger", "Ledger", "column"]
+__all__ = [
+    "PER_ARM",
+    "PER_CHOICE",
+    "Decision",
+    "DecisionBatch",
+    "Explanation",
+    "FrozenLedger",
+    "Ledger",
+    "column",
+    "refitted",
+]
 
 PER_ARM = ("mean", "width", "score", "propensities")
 PER_CHOICE = ("chosen", "greedy", "exploration", "propensity")
@@ -202,6 +212,11 @@ class Ledger:
         leaves = range(len(located[0][0].context))
         return tuple(np.stack([batch.context[leaf][row] for batch, row in located]) for leaf in leaves)
 
+    def origins(self, numbers: Iterable[int]) -> tuple[list[float], list[ArmId]]:
+        """When pending decisions were made, and for which arms."""
+        located, chosen = self._locate(numbers), -len(PER_CHOICE)
+        return [batch.time for batch, _ in located], [batch.arm(int(batch.rows[row, chosen])) for batch, row in located]
+
     def expected_rewards(self, numbers: Iterable[int]) -> np.ndarray:
         """The expected reward of pending decisions, at the time when they were made."""
         located = self._locate(numbers)
@@ -273,6 +288,15 @@ class Ledger:
         ledger.next = ledger.reserved = int(fields["next"])
         return ledger
 
+    def refit(self, shape: tuple[tuple[tuple[int, ...], str], ...]) -> None:
+        """Give pending decisions contexts with these leaves: what another policy noted is dropped, or zeros."""
+        made: dict[int, DecisionBatch] = {}
+        for number in list(self.pending):
+            batch = self.pending[number]
+            if batch.first not in made:
+                made[batch.first] = batch._replace(context=refitted(batch.context, shape))
+            self.pending.put(number, 1, made[batch.first])
+
     def _locate(self, numbers: Iterable[int]) -> list[tuple[DecisionBatch, int]]:
         """The batch and row of pending decisions."""
         return [(batch := self.pending[number], number - batch.first) for number in numbers]
@@ -335,6 +359,14 @@ class FrozenLedger(NamedTuple):
         arrays = {name: np.concatenate(parts) for name, parts in pieces.items()}
         arrays["arm_sets"] = np.frombuffer(f"[{','.join(texts)}]".encode(), np.uint8)
         return {"next": self.next}, arrays
+
+
+def refitted(context: Sequence[np.ndarray], shape: tuple[tuple[tuple[int, ...], str], ...]) -> tuple[np.ndarray, ...]:
+    """Leaves of contexts of another policy, for one that notes more or less of a decision: the note is the last."""
+    missing = (np.zeros((len(context[0]), *size), kind) for size, kind in shape[len(context) :])
+    if len(context) == len(shape) and context[-1].shape[1:] != shape[-1][0]:  # two policies that note different things
+        return (*context[:-1], np.zeros((len(context[0]), *shape[-1][0]), shape[-1][1]))
+    return (*context[: len(shape)], *missing)
 
 
 def _columns(fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[list[Any], ...]:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,11 +10,12 @@ import numpy as np
 from neuralucb.online.codec import changed_leaves, leaves_of, with_leaves
 from neuralucb.online.compiled import ROWS
 from neuralucb.online.lesson_record import warn
-from neuralucb.online.state import State, TrainingInput
+from neuralucb.online.state import Event, State, TrainingInput
 from neuralucb.policy import Belief
+from neuralucb.runtime.errors import StorageError
 from neuralucb.runtime.records import brief
 
-__all__ = ["Background", "Lesson", "log_failure", "train"]
+__all__ = ["Background", "Lesson", "give_lesson", "log_failure", "train"]
 
 
 @brief
@@ -65,12 +67,35 @@ class Background:
             self._learn()
 
 
+def give_lesson(state: State, lock: AbstractContextManager[Any], commit: Callable[[Event], None]) -> Lesson:
+    """One lesson; the lock is held while it begins and when it ends, not while it is computed."""
+    with lock:
+        commit(Event("start", {}, {}))
+        training = state.training
+        assert training is not None
+        number = state.counts["learned"] + state.counts["diverged"]
+    try:
+        lesson, arrays = train(state, training, number)
+        ended = {"promoted": lesson.promoted, "loss": lesson.loss, "failure": lesson.failure}
+        with lock:
+            commit(Event("learn", ended, arrays))
+    except BaseException:
+        with lock, suppress(StorageError):
+            commit(Event("abandon", {}, {}))
+        raise
+    if not lesson.promoted:
+        warn(state.lessons.lesson_failure())
+    return lesson
+
+
 def train(state: State, training: TrainingInput, number: int) -> tuple[Lesson, dict[str, np.ndarray]]:
     """The lesson of this number, and the arrays of the belief that it changed.
 
     With a window, what observing accumulates, Z above all, is computed again from the observations in the window: by
     the policy's `review` if it has one, which keeps what observing again cannot tell, such as errors of predictions.
     """
+    if training.relearns:
+        return _relearn(state, training)
     history = state.observations.history(training.contexts, training.rewards)
     after, info, finite = state.programs.learn(number, training.belief, history)
     if finite and state.observations.window is not None and state.programs.reviews:
@@ -90,6 +115,15 @@ def train(state: State, training: TrainingInput, number: int) -> tuple[Lesson, d
 def log_failure(problem: Exception) -> str:
     """Log why a lesson or snapshot failed, and return it for `health()`: the reward that made it due was recorded."""
     return warn(f"a lesson or a snapshot that was due failed: {type(problem).__name__}: {problem}")
+
+
+def _relearn(state: State, training: TrainingInput) -> tuple[Lesson, dict[str, np.ndarray]]:
+    """Learn from all observations at once, as `fit` does. If training fails, they are observed all the same."""
+    observed, _ = state.programs.absorb(training.belief, training.contexts, training.rewards)
+    if not len(training.rewards):
+        return Lesson(True, float("nan"), 0), {}
+    lesson, arrays = train(state, training._replace(belief=observed, relearns=False), 0)
+    return lesson, changed_leaves(training.belief, with_leaves(observed, arrays))
 
 
 def _unobserved(state: State, belief: Belief) -> Belief:

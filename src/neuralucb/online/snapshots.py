@@ -1,11 +1,13 @@
 """Snapshots: arrays in safetensors, the rest in JSON, and a manifest with their SHA-256, written last.
 
-A folder holds the last five. A snapshot exists once its manifest does; files without one, left by a crash, are ignored.
+A folder holds the last five, or what a `Retention` says, and those that are pinned. A snapshot exists once its manifest
+does; files without one, left by a crash, are ignored.
 """
 
 import hashlib
 import json
 import re
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -20,11 +22,13 @@ from neuralucb.runtime.errors import StorageError
 from neuralucb.runtime.files import write_whole
 
 __all__ = [
-    "RETAINED",
+    "Retention",
     "Snapshot",
     "describe",
     "numbers",
     "oldest_segment",
+    "pin",
+    "pinned",
     "read",
     "read_newest_intact",
     "remove_partial_files",
@@ -33,7 +37,9 @@ __all__ = [
 
 FORMAT = 2
 """1, of version 0.1, had the columns of pending decisions in the JSON."""
-RETAINED = 5
+REPLAYABLE = 5
+"""Snapshots after which the journal is kept: if the newest is damaged, one of those before takes its place."""
+DAY = 86400
 LARGEST_MANIFEST = 1 << 16
 PIECE = 1 << 22
 """Bytes written at a time: neither hashing nor writing them needs Python's lock."""
@@ -49,12 +55,21 @@ class Snapshot(NamedTuple):
     """the journal segment that follows it; in the manifest too, as `note`, where it can be read without the rest"""
 
 
+class Retention(NamedTuple):
+    """Which snapshots are kept, beside those that are pinned."""
+
+    last: int = 5
+    """the last so many"""
+    days: int = 0
+    """and the last one of each of so many days, in UTC"""
+
+
 class _DamagedError(StorageError):
     """A snapshot cannot be read; one before it may be."""
 
 
-def write(folder: Path, snapshot: Snapshot, *, retain: int = RETAINED, step: Step) -> int:
-    """Write the newest snapshot, delete all but the last `retain`, and return its number."""
+def write(folder: Path, snapshot: Snapshot, *, retain: Retention = Retention(), step: Step) -> int:  # noqa: B008
+    """Write the newest snapshot, delete those that are not retained, and return its number."""
     make_folder(folder)
     number = max(numbers(folder), default=0) + 1
     contents = {
@@ -77,7 +92,7 @@ def write(folder: Path, snapshot: Snapshot, *, retain: int = RETAINED, step: Ste
     except OSError as problem:
         raise StorageError(f"{folder} could not be written: {problem.strerror or problem}.") from problem
     step("snapshot tidy")
-    _delete_all_but(folder, numbers(folder)[-retain:])
+    _delete_all_but(folder, _retained(folder, retain))
     return number
 
 
@@ -129,9 +144,27 @@ def numbers(folder: Path) -> list[int]:
     return sorted(int(match[1]) for match in matches if match)
 
 
+def pin(folder: Path, number: int, *, pinned: bool) -> None:
+    """Keep a snapshot whatever the retention says, or no longer."""
+    path = folder / _part(number, "pinned")
+    if pinned:
+        write_whole(path, partial(write_private, pieces=[b""]))
+    else:
+        path.unlink(missing_ok=True)
+
+
+def pinned(folder: Path) -> set[int]:
+    """The numbers of those that are pinned."""
+    return {int(path.name.split("-")[1].split(".")[0]) for path in folder.glob("snapshot-*.pinned")}
+
+
 def oldest_segment(folder: Path) -> int:
-    """The oldest journal segment that a snapshot needs: the one that follows the oldest with a readable manifest."""
-    for number in _existing(folder):
+    """The oldest journal segment that one of the last snapshots needs: that after the first with a readable manifest.
+
+    Older snapshots, which are kept for a rollback, need none.
+    """
+    existing = _existing(folder)
+    for number in [each for each in existing if each > existing[-1] - REPLAYABLE]:
         with suppress(_DamagedError):
             return int(_read_manifest(folder / _part(number, "manifest.json"))["note"])
     return 0
@@ -186,7 +219,19 @@ def _read_part(path: Path, part: dict[str, Any]) -> bytes:
     return data
 
 
-def _delete_all_but(folder: Path, retained: list[int]) -> None:
+def _retained(folder: Path, retention: Retention) -> set[int]:
+    existing = numbers(folder)
+    newest_of: dict[int, int] = {}
+    now = time.time()
+    for number in existing:
+        with suppress(OSError):
+            at = (folder / _part(number, "manifest.json")).stat().st_mtime
+            if now // DAY - at // DAY < retention.days:
+                newest_of[int(at // DAY)] = number
+    return {*existing[-retention.last :], *newest_of.values(), *pinned(folder)}
+
+
+def _delete_all_but(folder: Path, retained: set[int]) -> None:
     """Manifests first: a snapshot that has one is complete."""
     for path in sorted(folder.glob("snapshot-*.*"), key=lambda path: "manifest" not in path.name):
         match = re.match(r"snapshot-(\d+)\.", path.name)

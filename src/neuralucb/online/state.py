@@ -7,24 +7,23 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from neuralucb.algorithms import rebuild
 from neuralucb.online.annex import Annex, NoAnnex
-from neuralucb.online.arms import Arms
+from neuralucb.online.arms import ArmId, Arms
 from neuralucb.online.codec import leaves_of, with_leaves
 from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import ContextShape
-from neuralucb.online.ledger import DecisionBatch, Ledger, column
+from neuralucb.online.ledger import DecisionBatch, Ledger, column, refitted
 from neuralucb.online.lesson_record import UNKNOWN, LessonRecord
+from neuralucb.online.moments import Moments
 from neuralucb.online.observations import Observations
-from neuralucb.policy import Belief
+from neuralucb.policy import Belief, Origin
 
-__all__ = ["Basis", "Event", "Moments", "State", "TrainingInput"]
+__all__ = ["Basis", "Event", "State", "TrainingInput"]
 
 COUNTERS = ("decisions", "observed", "expired", "learned", "diverged", "refused", "clipped", "explored")
 DECISION_COUNTERS = ("decisions", "expired", "explored")
 """Those that a rollback leaves as they are."""
-
-ROUNDING = 1e-14
-"""Relative to the mean, a standard deviation this small is a rounding error of float64."""
 
 
 class Event(NamedTuple):
@@ -45,37 +44,8 @@ class TrainingInput(NamedTuple):
     """normalized, if the bandit normalizes"""
     previous: int
     """`learned_at` before this lesson"""
-
-
-class Moments(NamedTuple):
-    """Count, mean and sum of squared deviations of the rewards (Chan, Golub & LeVeque 1983)."""
-
-    rewards: int = 0
-    mean: float = 0.0
-    squares: float = 0.0
-
-    def updated(self, rewards: np.ndarray) -> "Moments":
-        """With more rewards."""
-        count = self.rewards + len(rewards)
-        gap = rewards.mean() - self.mean
-        squares = self.squares + ((rewards - rewards.mean()) ** 2).sum() + gap**2 * self.rewards * len(rewards) / count
-        return Moments(count, float(self.mean + gap * len(rewards) / count), float(squares))
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation; 1 while all rewards are equal up to rounding, and so have no scale."""
-        deviation = (self.squares / self.rewards) ** 0.5 if self.rewards else 0.0
-        return deviation if deviation > ROUNDING * abs(self.mean) else 1.0
-
-    def normalize(self, rewards: np.ndarray) -> np.ndarray:
-        """Rewards minus their mean, over their deviation: what the policy learns from."""
-        return ((rewards - self.mean) / self.deviation).astype(np.float32)
-
-    def denormalize(self, rows: np.ndarray) -> None:
-        """Bring choices, in place, from the policy's scale to the caller's."""
-        for name, shift in (("mean", self.mean), ("width", 0.0), ("score", self.mean)):
-            numbers = column(rows, name)
-            numbers[:] = numbers * self.deviation + shift
+    relearns: bool = False
+    """whether it starts from nothing, since observations were removed: the belief is that before the first"""
 
 
 class Basis(NamedTuple):
@@ -86,6 +56,7 @@ class Basis(NamedTuple):
     belief: Belief
     version: int
     moments: Moments
+    programs: Programs
 
 
 class State:
@@ -118,6 +89,14 @@ class State:
         self.names: dict[str, list[str]] | None = None
         """of the features, if a log gave them"""
         self.annex: Annex = NoAnnex() if annex is None else annex
+        self.generation: int = 0
+        """how often observations were taken back, by a rollback or a removal"""
+        self.barrier: int = 0
+        """the last snapshot that cannot be returned to: of another policy, or with observations removed since"""
+        self.relearns: bool = False
+        """whether observations were removed that the belief still knows: the next lesson starts from nothing"""
+        self.labels: dict[ArmId, int] = {}
+        """a number for each arm that has brought a reward"""
         self.learned_at: int = 0
         """how many observations the last lesson started from"""
         self.lessons: LessonRecord = LessonRecord()
@@ -146,6 +125,8 @@ class State:
             "add arm": self._add_arm,
             "remove arm": self._remove_arm,
             "rollback": self._rollback,
+            "adopt": self._adopt,
+            "forget": self._forget,
         }
 
     def knows(self, kind: str) -> bool:
@@ -162,7 +143,7 @@ class State:
 
     def basis(self, count: int) -> Basis:
         """The basis of `count` new decisions, whose numbers are reserved."""
-        return Basis(self.ledger.reserve(count), self.belief, self.version, self.moments)
+        return Basis(self.ledger.reserve(count), self.belief, self.version, self.moments, self.programs)
 
     def absorb_buffer(self, *, above: int = 0) -> None:
         """Absorb the buffered observations into the belief, if there are more than `above`."""
@@ -208,6 +189,60 @@ class State:
         """Contexts as arrays of an event."""
         return {f"c{leaf}": array for leaf, array in enumerate(jax.tree.leaves(contexts))}
 
+    def follow(self, other: "State") -> bool:
+        """Observe what another state has observed since, sharing its rows; `absorb_buffer` does the rest.
+
+        Returns False, and starts over from the first observation, if the other has taken back observations.
+        """
+        goes_on = self.generation == other.generation and self.observations.total <= other.observations.total
+        if not goes_on:
+            self.start_over()
+            self.generation = other.generation
+        total = self.observations.total
+        self.observations.follow(other.observations)
+        contexts, rewards = self.observations.since(total)
+        if len(rewards):
+            self.moments = self.moments.updated(rewards) if self.normalize else self.moments
+            self.counts["observed"] += len(rewards)
+            self._buffer.append((contexts, self.normalized(rewards)))
+            self._buffered += len(rewards)
+        return goes_on
+
+    def start_over(self) -> None:
+        """Know nothing of any reward."""
+        self._buffer.clear()
+        self._buffered, self.training = 0, None
+        self.belief, self.version = self.initial_belief, self.version + 1
+        self.observations = Observations(self.kept, self.observations.window)
+        self.moments, self.lessons, self.loss, self.learned_at = Moments(), LessonRecord(), math.nan, 0
+        self.counts |= dict.fromkeys(("observed", "learned", "diverged", "refused", "clipped"), 0)
+
+    def twin(self) -> "State":
+        """A state that has learned the same, with the same rows; what is pending stays with this one."""
+        made = State(
+            self.programs.of(self.programs.policy), self.shape, window=self.observations.window,
+            normalize=self.normalize, capacity=None,
+        )  # fmt: skip
+        made.observations.follow(self.observations)
+        fields, arrays = self.successor()
+        made.apply(Event("adopt", {**fields, "barrier": 0}, arrays))
+        made.moments, made.generation = self.moments, self.generation
+        made.counts["observed"] = self.counts["observed"]
+        return made
+
+    def successor(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Fields and arrays of the event `adopt`, with which another state continues as this one."""
+        origin = self.programs.policy.origin
+        assert origin is not None
+        fields = {
+            "origin": {**origin._asdict(), "settings": dict(origin.settings)},
+            "counts": {name: self.counts[name] for name in ("learned", "diverged", "refused")},
+            "learned_at": self.learned_at,
+            "lessons": self.lessons._asdict(),
+            "loss": self.loss if math.isfinite(self.loss) else None,
+        }
+        return fields, leaves_of(self.belief, "belief")
+
     def abandon(self) -> None:
         """Drop the lesson under way; it is due again."""
         if self.training is not None:
@@ -231,13 +266,17 @@ class State:
             "counts": dict(self.counts),
             "names": self.names,
             "version": self.version,
+            "relearns": self.relearns,
+            "labels": list(self.labels),
+            "generation": self.generation,
+            "barrier": self.barrier,
             "learned_at": self.learned_at,
             "lessons": self.lessons._asdict(),
             "loss": self.loss if math.isfinite(self.loss) else None,  # JSON has no NaN
             "smallest_variance": self.smallest_variance if math.isfinite(self.smallest_variance) else None,
         }
         arrays = {f"history.{name}": array for name, array in self.context_arrays(contexts).items()}
-        arrays |= {"history.rewards": rewards, "features": features}
+        arrays |= {"history.rewards": rewards, "history.about": self.observations.about(), "features": features}
 
         def export() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             pending, columns = ledger.export()
@@ -253,7 +292,8 @@ class State:
         """Become what `export` described. Raises KeyError or ValueError, and changes nothing, if it does not fit."""
         belief = with_leaves(self.initial_belief, _group(arrays, "belief"), strict=True)
         observations = Observations(self.kept, self.observations.window)
-        observations.restore(self.contexts_of(_group(arrays, "history")), arrays["history.rewards"], fields["total"])
+        history = _group(arrays, "history")
+        observations.restore(self.contexts_of(history), history["rewards"], fields["total"], history.get("about"))
         arms = self.arms.restored([tuple(each) for each in fields["places"]], arrays["features"], fields["taken"])
         ledger = Ledger.restored(fields["pending"], _group(arrays, "pending"), len(self.kept.leaves))
         stored = {"clipped": 0, **fields["counts"]}  # version 0.1 did not clip
@@ -267,13 +307,19 @@ class State:
         self.belief, self.observations, self.arms, self.ledger = belief, observations, arms, ledger
         self.moments, self.counts, self.version, self.learned_at = moments, counts, version, learned_at
         self.names, self.lessons = fields["names"], lessons
+        self.generation, self.barrier = fields.get("generation", 0), fields.get("barrier", 0)
+        self.relearns = fields.get("relearns", False)
+        self.labels = {label: index for index, label in enumerate(fields.get("labels", ()))}
         self.loss = math.nan if fields["loss"] is None else float(fields["loss"])
         smallest = fields["smallest_variance"]
         self.smallest_variance = math.inf if smallest is None else float(smallest)
 
     def _decide(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         arms = None if fields["arms"] is None else tuple(fields["arms"])
-        rows, context = arrays["rows"], tuple(arrays[f"c{leaf}"] for leaf in range(len(self.kept.leaves)))
+        rows, leaves = arrays["rows"], self.kept.leaves
+        context = tuple(arrays[f"c{leaf}"] for leaf in range(len(leaves)) if f"c{leaf}" in arrays)
+        if len(context) < len(leaves) or context[-1].shape[1:] != leaves[-1][0]:
+            context = refitted(context, leaves)  # made by a policy that was replaced meanwhile
         self.ledger.add(DecisionBatch(fields["first"], fields["version"], fields["time"], arms, rows, context))
         if self._anticipating is not None:
             self._decided_since += range(fields["first"], fields["first"] + len(rows))
@@ -284,13 +330,18 @@ class State:
     def _reward(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         numbers, rewards = arrays["numbers"].tolist(), arrays["rewards"]
         contexts = self.kept.unflatten(self.ledger.contexts(numbers))
+        times, arms = self.ledger.origins(numbers)
+        codes = [self.labels.setdefault(arm, len(self.labels)) for arm in fields.get("labels", arms)]
         self.ledger.resolve(numbers, rewards.tolist())
-        self._observe(fields, contexts, rewards)
+        self._observe(fields, contexts, rewards, np.asarray([numbers, times, codes], np.float64).T)
 
-    def _observe(self, fields: dict[str, Any], contexts: Any, rewards: np.ndarray) -> None:
+    def _observe(
+        self, fields: dict[str, Any], contexts: Any, rewards: np.ndarray, about: np.ndarray | None = None
+    ) -> None:
         if self.normalize:
             self.moments = self.moments.updated(rewards)
-        self.observations.add(contexts, rewards, keep_from=None if self.training is None else self.training.total)
+        keep_from = None if self.training is None else self.training.total
+        self.observations.add(contexts, rewards, keep_from=keep_from, about=about)
         self.counts["observed"] += len(rewards)
         self.counts["clipped"] += fields.get("clipped", 0)
         self._buffer.append((contexts, self.normalized(rewards)))
@@ -315,8 +366,9 @@ class State:
         self.absorb_buffer()
         contexts, rewards = self.observations.in_window()
         self.training = TrainingInput(
-            self.belief, self.observations.total, contexts, self.normalized(rewards), self.learned_at
-        )
+            self.initial_belief if self.relearns else self.belief, self.observations.total, contexts,
+            self.normalized(rewards), self.learned_at, self.relearns,
+        )  # fmt: skip
         self.learned_at = self.observations.total
 
     def _learn(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -324,18 +376,34 @@ class State:
         self.absorb_buffer()
         training, self.training = self.training, None
         assert training is not None
+        if fields["promoted"] or training.relearns:
+            contexts, rewards = self.observations.since(training.total)
+            trained = with_leaves(training.belief, arrays)
+            self.belief, refused = self.programs.absorb(trained, contexts, self.normalized(rewards))
+            self.counts["refused"] += refused + fields.get("refused", 0)
+            self.version += 1
+            self.relearns = False
         if not fields["promoted"]:
             self.counts["diverged"] += 1
             self._end_lesson(training.total, fields.get("failure", UNKNOWN))
             return
         self.counts["learned"] += 1
         self.loss = fields["loss"]
-        contexts, rewards = self.observations.since(training.total)
-        trained = with_leaves(training.belief, arrays)
-        self.belief, refused = self.programs.absorb(trained, contexts, self.normalized(rewards))
-        self.counts["refused"] += refused
-        self.version += 1
         self._end_lesson(training.total, None)
+
+    def _forget(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Remove observations and pending decisions; the belief knows them until the next lesson has ended."""
+        self.absorb_buffer()
+        self.training = None
+        self.observations = self.observations.without(arrays["numbers"])
+        rewards = self.observations.in_window()[1]
+        self.moments = Moments().updated(rewards) if self.normalize and len(rewards) else Moments()
+        expired = arrays["expired"].tolist()
+        self.ledger.resolve(expired, None)
+        self.counts |= dict.fromkeys(("learned", "diverged", "refused", "clipped"), 0)
+        self.counts |= {"observed": len(rewards), "expired": self.counts["expired"] + len(expired)}
+        self.lessons, self.learned_at, self.relearns = LessonRecord(), 0, True
+        self.generation, self.barrier = self.generation + 1, fields["barrier"]
 
     def _end_lesson(self, at: int, failure: str | None) -> None:
         self.lessons = self.lessons.after_lesson(at, failure, self.counts["refused"])
@@ -344,10 +412,35 @@ class State:
         """Restore the belief and observations that `export` gave; decisions and arms stay as they are now."""
         self.absorb_buffer()
         now = self.ledger, self.arms, self.version + 1, {name: self.counts[name] for name in DECISION_COUNTERS}
+        since = self.generation + 1, self.barrier
         self.training = None
         self.restore(fields, arrays, with_annex=False)
         self.ledger, self.arms, self.version, counts = now
+        self.generation, self.barrier = since
         self.counts |= counts
+
+    def _adopt(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Continue with another policy, which has learned from the same observations; decisions stay."""
+        self.absorb_buffer()
+        self.abandon()
+        origin = fields["origin"]
+        programs = self.programs.of(rebuild(Origin(**{**origin, "settings": tuple(origin["settings"].items())})))
+        initial = programs.init()
+        belief = with_leaves(initial, _group(arrays, "belief"), strict=True)
+        kept = self.shape.noted(programs.note_size)
+        if kept != self.kept:
+            observations = Observations(kept, self.observations.window)
+            observations.follow(self.observations)
+            contexts, rewards = observations.in_window()
+            observations.restore(contexts, rewards, self.observations.total, self.observations.about())
+            self.kept, self.observations = kept, observations
+            self.ledger.refit(kept.leaves)
+        self.programs, self.initial_belief, self.belief = programs, initial, belief
+        self.version += 1
+        self.counts |= fields["counts"]
+        self.learned_at, self.lessons = fields["learned_at"], LessonRecord(**fields["lessons"])
+        self.loss = math.nan if fields["loss"] is None else float(fields["loss"])
+        self.barrier = fields["barrier"]
 
 
 def _group(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:

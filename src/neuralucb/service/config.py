@@ -1,6 +1,7 @@
 """The configuration of a service: everything has a default, and a TOML file may set it."""
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -10,9 +11,18 @@ from typing import Any, NamedTuple, get_args
 from neuralucb.online.journal import SYNCS, Sync
 from neuralucb.runtime.errors import InputError
 from neuralucb.schedules import read_schedule
-from neuralucb.service.store import Aggregation, Mode, Plan, Settings
+from neuralucb.service.store import Aggregation, Candidate, Mode, Plan, Settings
 
-__all__ = ["Config", "Limits", "Tokens", "check_settings", "is_local_name", "is_loopback", "read_config"]
+__all__ = [
+    "Config",
+    "Limits",
+    "Tokens",
+    "check_candidate",
+    "check_settings",
+    "is_local_name",
+    "is_loopback",
+    "read_config",
+]
 
 LARGEST_REWARD = 1e30
 """In magnitude; sums of many must still fit float32."""
@@ -21,6 +31,9 @@ LONGEST_ID = 256
 """Of an event, an arm or a user, in characters."""
 
 MOST_EXCLUDED = 1000
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+"""Of a candidate: it is part of a path, of a folder's name and of metrics."""
 
 
 class Limits(NamedTuple):
@@ -65,6 +78,10 @@ class Config(NamedTuple):
     sync: Sync = "interval"
     arms: int = 16
     """for how many decisions are compiled before the first"""
+    candidates: Mapping[str, Candidate] = {}
+    """added to those that the store has"""
+    retention: tuple[int, int] | None = None
+    """how many snapshots are kept, and of how many days the last; None: as the store does"""
 
 
 def read_config(path: Path | None) -> Config:
@@ -75,10 +92,10 @@ def read_config(path: Path | None) -> Config:
         given = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise InputError(f"--config {path} cannot be read: {problem}.") from None
-    sections = {"bandit", "events", "limits", "tokens", "store"}
+    sections = {"bandit", "candidates", "events", "limits", "tokens", "store"}
     if unknown := set(given) - sections:
         raise InputError(f"{path} must have the sections {', '.join(sorted(sections))}, got {sorted(unknown)[0]!r}.")
-    store = _record(path, "store", given, {"sync": "interval", "arms": 16})
+    store = _record(path, "store", given, {"sync": "interval", "arms": 16, "snapshots": 5, "snapshot_days": 7})
     if store["sync"] not in SYNCS:
         raise InputError(f"{path} [store]: sync must be one of {', '.join(SYNCS)}, got {store['sync']!r}.")
     settings = None
@@ -93,7 +110,31 @@ def read_config(path: Path | None) -> Config:
         Tokens(**{role: _tokens(path, role, words) for role, words in tokens.items()}),
         store["sync"],
         _at_least_one(path, "store", "arms", store["arms"]),
+        _candidates(path, given),
+        (_at_least_one(path, "store", "snapshots", store["snapshots"]), store["snapshot_days"])
+        if {"snapshots", "snapshot_days"} & set(given.get("store", {}))
+        else None,
     )
+
+
+def check_candidate(name: str, fields: Any, where: str = "the candidate") -> Candidate:
+    """A candidate from plain values; whether there is such an algorithm, with these options, the store says."""
+    if not NAME.fullmatch(name):
+        raise InputError(
+            f"name of a candidate must be 1 to 40 of a-z, 0-9, - and _, and not begin with these two, got {name!r:.60}."
+        )
+    known = Candidate()._asdict()
+    if not isinstance(fields, Mapping):
+        raise InputError(f"{where} must have fields of {', '.join(known)}, got {fields!r:.80}.")
+    if unknown := set(fields) - set(known):
+        raise InputError(f"{where} must have fields of {', '.join(known)}, got {sorted(unknown)[0]!r:.80}.")
+    read = {**known, **fields}
+    if not isinstance(read["algorithm"], str):
+        raise InputError(f"{where}: algorithm must be a name, got {read['algorithm']!r:.80}.")
+    if not isinstance(read["options"], Mapping):
+        raise InputError(f"{where}: options must be names with values, got {read['options']!r:.80}.")
+    check_settings({each: read[each] for each in ("floor", "schedule")}, where)
+    return Candidate(**read)
 
 
 def check_settings(fields: Mapping[str, Any], where: str = "settings") -> Settings:
@@ -122,6 +163,8 @@ def check_settings(fields: Mapping[str, Any], where: str = "settings") -> Settin
         bounds = (float(pair[0]), float(pair[1]))
     if read["floor"] is not None and (not is_real(read["floor"]) or not 0 <= read["floor"] <= 1):
         raise InputError(f"{where}: floor must be from 0 to 1, or null for the plan's, got {read['floor']!r:.80}.")
+    if read["rate"] is not None and (not is_real(read["rate"]) or not 0 < read["rate"] <= 1e6):
+        raise InputError(f"{where}: rate must be above 0, or null for no limit, got {read['rate']!r:.80}.")
     if read["schedule"] is not None:
         if not isinstance(read["schedule"], str) or len(read["schedule"]) > LONGEST_ID:
             raise InputError(f'{where}: schedule must be such as "10:500,100", got {read["schedule"]!r:.80}.')
@@ -162,6 +205,13 @@ def is_local_name(host: str) -> bool:
 
 def _is_arm(value: Any) -> bool:
     return isinstance(value, str) and 1 <= len(value) <= LONGEST_ID
+
+
+def _candidates(path: Path, given: Mapping[str, Any]) -> dict[str, Candidate]:
+    found = given.get("candidates", {})
+    if not isinstance(found, Mapping):
+        raise InputError(f"{path}: candidates must be sections such as [candidates.wide], got {found!r:.80}.")
+    return {name: check_candidate(name, each, f"{path} [candidates.{name:.40}]") for name, each in found.items()}
 
 
 def _limits(path: Path, given: Mapping[str, Any]) -> Limits:

@@ -12,7 +12,7 @@ from neuralucb.service.dashboard_assets import POLICY, SCRIPT, STYLE
 from neuralucb.service.errors import ServiceError
 from neuralucb.service.http import Call, Reply, Route
 from neuralucb.service.status import ARMS, Status, collect
-from neuralucb.service.store import LessonReport
+from neuralucb.service.store import CandidateReport, LessonReport
 from neuralucb.service.values import ArmValue, Value
 
 __all__ = ["ROUTES", "page", "shell"]
@@ -65,6 +65,7 @@ def page(status: Status) -> str:
 <div class="panels"><div class="column">
 {_panel("Traffic, per minute", _traffic(status))}
 {_panel("What other policies would have earned", _policies(status))}
+{_panel("Candidates", _candidates(status)) if status.candidates else ""}
 {_panel("What became of rewards", _fates(status), "later")}
 {_panel("Settings", _settings(status), "last")}
 </div><div class="column">
@@ -160,6 +161,36 @@ def _policies(status: Status) -> str:
         f'{intervals("reward per decision of three policies", rows)}<table>{table}</table><p class="quiet">'
         "Estimated by SNIPS from the propensities of the same decisions; 95 % intervals. “First arm” is what an "
         "application without a bandit would use.</p>"
+    )
+
+
+def _candidates(status: Status) -> str:
+    drawn: list[tuple[str, Value]] = [(_label(each.name), each.values["candidate"]) for each in status.candidates]
+    served = max(status.candidates, key=lambda each: each.decisions).values["served"]
+    rows = "".join(_candidate(each) for each in status.candidates)
+    return (
+        f"{intervals('reward per decision of candidates', [(_label(status.deciding), served), *drawn])}"
+        '<table class="stacked"><tr><th>candidate</th><th class="number">reward</th>'
+        f'<th class="number">difference</th></tr>{rows}</table><p class="quiet">'
+        f"“{escape(status.deciding)}” decides. Each candidate is valued by what it would have done before it learned "
+        "from the reward, since it was added; the difference is to what was served in the same decisions.</p>"
+    )
+
+
+def _label(name: str) -> str:
+    """A name that fits beside a chart."""
+    return name if len(name) <= 14 else f"{name[:13]}…"
+
+
+def _candidate(report: CandidateReport) -> str:
+    value, difference = report.values["candidate"], report.values["difference"]
+    words = report.failure or value.words
+    told = f'<tr class="words"><td colspan="3" class="quiet">{escape(words)}</td></tr>' if words else ""
+    return (
+        f'<tr><td class="name">{escape(report.name)} '
+        f'<span class="quiet">{escape(report.candidate.algorithm)}</span></td>'
+        f'<td class="number">{_interval(value)}</td>'
+        f'<td class="number">{_interval(difference)}</td></tr>{told}'
     )
 
 

@@ -46,6 +46,7 @@ tr:last-child td { border-bottom: 0; }
 td.number, th.number { text-align: right; white-space: nowrap; }
 td.name { overflow-wrap: anywhere; min-width: 5.5rem; }
 td.share { width: 24%; }
+.stacked td .quiet { display: block; }
 tr:has(+ .words) td { border-bottom: 0; }
 @media (max-width: 30rem) { .wide { display: none; } td .quiet { display: block; } svg.chart text { font-size: 14px; } }
 svg.chart { display: block; width: 100%; height: auto; }

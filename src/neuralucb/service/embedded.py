@@ -3,27 +3,29 @@
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neuralucb.algorithms import build
-from neuralucb.features import Vocabulary
-from neuralucb.online import OnlineBandit, snapshots
+from neuralucb.online import snapshots
 from neuralucb.online.compiled import Programs, power_of_two
+from neuralucb.online.disk import storage_errors
 from neuralucb.online.journal import Sync
-from neuralucb.online.keeper import Saved, readable
+from neuralucb.online.removal import Removal, check_period
+from neuralucb.online.snapshots import Retention
+from neuralucb.policy import Belief
 from neuralucb.runtime.errors import InputError
+from neuralucb.service.bandit_folder import open_folder
+from neuralucb.service.candidates import Candidates
+from neuralucb.service.event_life import due_at, is_up, rewarded, settled
 from neuralucb.service.events import (
-    OPEN,
     EventBook,
     Kept,
     arms_of,
     change_of,
     entry_of,
-    plan_fields,
 )
 from neuralucb.service.learner import Learner
 from neuralucb.service.store import (
@@ -31,7 +33,10 @@ from neuralucb.service.store import (
     Activity,
     Answer,
     Arm,
+    Candidate,
+    CandidateReport,
     Explained,
+    Forgotten,
     Plan,
     Refusal,
     Request,
@@ -40,6 +45,7 @@ from neuralucb.service.store import (
     Settings,
     SnapshotRecord,
     StoreHealth,
+    UnknownEventError,
 )
 
 __all__ = ["EmbeddedStore"]
@@ -49,6 +55,8 @@ BATCH = 8
 
 ARMS = 16
 """Arms for which decisions are compiled before the first: fewer are padded, more are compiled when they come."""
+
+RETENTION = Retention(5, 7)
 
 SETTLED = 256
 """Events that are settled in one record."""
@@ -63,14 +71,22 @@ HEALTH_SECONDS = 1.0
 class EmbeddedStore:
     """A `Store` in a folder of this machine. `plan` counts for a new folder only; its slots must be the folder's.
 
+    retention  which snapshots are kept
     sync  when the journal is forced to disk, as in OnlineBandit; killing the process loses nothing in any case
     """
 
     def __init__(
-        self, folder: str | Path, plan: Plan | None = None, *, sync: Sync = "interval", arms: int = ARMS
+        self,
+        folder: str | Path,
+        plan: Plan | None = None,
+        *,
+        sync: Sync = "interval",
+        arms: int = ARMS,
+        retention: Retention = RETENTION,
     ) -> None:
         self._book = EventBook()
-        self._bandit = _open(Path(folder), plan or Plan(), self._book, sync)
+        self._bandit = open_folder(Path(folder), plan or Plan(), self._book, sync)
+        self._bandit.retain(*retention)
         self._folder = Path(folder)
         self._arms = power_of_two(arms)
         self._lock = threading.Lock()
@@ -85,6 +101,10 @@ class EmbeddedStore:
             self._bandit, lambda: self._book.settings.learning, lambda: self._book.settings.schedule
         )
         self._bandit.state.programs.set_floor(self._floor(self._book.settings))
+        self._candidates = Candidates(
+            self._bandit, self._book, self._folder, arms=self._arms, floor=lambda: self._floor(self._book.settings),
+            schedule=lambda: self._book.settings.schedule or self._bandit.settings["schedule"],
+        )  # fmt: skip
 
     @property
     def plan(self) -> Plan:
@@ -94,7 +114,7 @@ class EmbeddedStore:
 
     def warm_up(self) -> None:
         """Compile what the first requests need; not lessons, for which no request waits."""
-        self._compile(self._bandit.state.programs)
+        self._compile(self._bandit.state.programs, self._bandit.state.belief)
 
     def vocabulary(self) -> list[str]:
         """Names with slots of their own."""
@@ -134,7 +154,7 @@ class EmbeddedStore:
             now, settings = time.time(), self._book.settings
             for reward in rewards:
                 event = changed.get(reward.event_id) or self._book.events.get(reward.event_id)
-                result, after = _rewarded(event, reward, settings, now)
+                result, after = rewarded(event, reward, settings, now)
                 results.append(result)
                 if after is not None:
                     changed[reward.event_id] = after
@@ -155,14 +175,14 @@ class EmbeddedStore:
                 event = changed.get(event_id) or self._book.events.get(event_id)
                 if event is None:
                     results.append("unknown")
-                elif event.status == "expired" or (event.status == "inactive" and _is_up(event, now)):
+                elif event.status == "expired" or (event.status == "inactive" and is_up(event, now)):
                     results.append("late")
                 elif event.status != "inactive":
                     results.append("repeated")
                 else:
                     learned = event.value is not None and settings.aggregation == "earliest"
                     changed[event_id] = event._replace(
-                        status="observed" if learned else "waiting", due=_due(settings, now)
+                        status="observed" if learned else "waiting", due=due_at(settings, now)
                     )
                     results.append("activated")
             notes = [change_of(event) for event in changed.values()]
@@ -171,12 +191,12 @@ class EmbeddedStore:
 
     def settle(self) -> int:
         """Resolve events whose time is up."""
-        settled = 0
+        count = 0
         while True:
             with self._lock:
                 due = self._book.due(time.time(), SETTLED)
                 try:
-                    after = [_settled(event, self._book.settings.default_reward) for event in due]
+                    after = [settled(event, self._book.settings.default_reward) for event in due]
                     expired = [event for event in after if event.status == "expired"]
                     learned = [event for event in after if event.status != "expired"]
                     for events in (expired, learned):
@@ -184,9 +204,9 @@ class EmbeddedStore:
                 except BaseException:
                     self._book.put_back(due)  # those that were resolved all the same are passed over
                     raise
-            settled += len(due)
+            count += len(due)
             if len(due) < SETTLED:
-                return settled
+                return count
 
     def explain(self, event_id: str) -> Explained | None:
         """One event that is remembered."""
@@ -215,13 +235,20 @@ class EmbeddedStore:
         return self._book.settings
 
     def configure(self, settings: Settings) -> None:
-        """Use these from now on; another floor is compiled before, while decisions are made with the old one."""
+        """Use these from now on."""
+        self.amend(lambda _: settings)
+
+    def amend(self, change: Callable[[Settings], Settings]) -> Settings:
+        """Change settings; another floor is compiled before, while decisions are made with the old one."""
         with self._configuring:
+            settings = change(self._book.settings)
             floor = self._floor(settings)
             if floor != self._floor(self._book.settings):
-                self._compile(Programs(self._bandit.policy, self._bandit.settings["seed"], floor))
+                programs = Programs(self._bandit.policy, self._bandit.settings["seed"], floor)
+                self._compile(programs, self._bandit.state.belief)
             self._bandit.record({"settings": settings._asdict()})
             self._bandit.state.programs.set_floor(floor)
+            return settings
 
     def snapshot(self) -> SnapshotRecord:
         """Write one."""
@@ -229,12 +256,60 @@ class EmbeddedStore:
 
     def snapshots(self) -> list[SnapshotRecord]:
         """Those in the folder."""
-        return [self._record(number) for number in snapshots.numbers(self._folder)]
+        barrier = self._bandit.state.barrier
+        return [self._record(number) for number in snapshots.numbers(self._folder) if number > barrier]
+
+    def pin(self, number: int, *, pinned: bool = True) -> SnapshotRecord:
+        """Keep one whatever the retention says, or no longer."""
+        known = [each.number for each in self.snapshots()]
+        if number not in known:
+            raise InputError(f"number must be one of {', '.join(map(str, known)) or 'none'}, got {number}.")
+        with storage_errors(self._folder):
+            snapshots.pin(self._folder, number, pinned=pinned)
+        return self._record(number)
 
     def rollback(self, number: int) -> SnapshotRecord:
         """Return to one of them."""
         self._bandit.rollback(snapshot=number)
         return self._record(number)
+
+    def forget(
+        self, event_ids: Sequence[str] | None, since: float | None, until: float | None, arm: str | None
+    ) -> Forgotten:
+        """Remove observations; the learner learns again from the rest."""
+        with self._lock:
+            waiting = [] if arm is None else self._book.waiting(check_period(since, until), arm)
+            chosen = waiting if event_ids is None else self._known(event_ids)
+            ids = [self._bandit.ids.id_of(each.number) for each in chosen if each.status != "expired"]
+            memo = {"forgotten": arm}
+            found = Removal(0, 0) if not ids else self._bandit.forget(ids, memo=memo, learn=False)
+            if event_ids is None:
+                more = self._bandit.forget(since=since, until=until, arm=arm, memo=memo, learn=False)
+                found = Removal(found.observations + more.observations, found.pending + more.pending)
+        return Forgotten(*found)
+
+    def deciding(self) -> tuple[str, Candidate]:
+        """The policy that decides."""
+        return self._candidates.deciding()
+
+    def candidates(self) -> list[CandidateReport]:
+        """How others do."""
+        return self._candidates.reports()
+
+    def put_candidate(self, name: str, candidate: Candidate) -> bool:
+        """Add one, which begins with what was observed so far."""
+        return self._candidates.put(name, candidate)
+
+    def remove_candidate(self, name: str) -> bool:
+        """Remove one."""
+        return self._candidates.remove(name)
+
+    def promote(self, name: str) -> None:
+        """Let one decide; its decisions are compiled before."""
+        with self._configuring:
+            self._candidates.promote(name, self._book.settings, self._compile)
+            self._bandit.state.programs.set_floor(self._floor(self._book.settings))
+        self._bandit.snapshot()
 
     def health(self) -> StoreHealth:
         """At most a second old."""
@@ -249,21 +324,29 @@ class EmbeddedStore:
 
     def close(self) -> None:
         """Wait for the lesson under way, and sync."""
+        self._candidates.close()
         self._learner.close()
         self._bandit.close()
+
+    def _known(self, event_ids: Sequence[str]) -> list[Kept]:
+        for event_id in event_ids:
+            if event_id not in self._book.events:
+                raise UnknownEventError(f"there is no event {event_id!r:.80}, or it is too long ago.")
+        return [self._book.events[event_id] for event_id in dict.fromkeys(event_ids)]
 
     def _floor(self, settings: Settings) -> float:
         return self.plan.floor if settings.floor is None else settings.floor
 
-    def _compile(self, programs: Programs) -> None:
+    def _compile(self, programs: Programs, belief: Belief) -> None:
         """Compile decisions and observations."""
         state, decisions = self._bandit.state, 1
         while decisions <= BATCH:
             contexts = state.shape.zeros(decisions, self._arms)
             available = np.ones((decisions, self._arms), bool)
-            programs.choose_many(0, state.belief, contexts, available, capacity=self._arms)
+            programs.choose_many(0, belief, contexts, available, capacity=self._arms)
             decisions *= 2
-        programs.absorb(state.belief, state.shape.zeros(1), np.zeros(1, np.float32))
+        kept = state.shape.noted(programs.note_size)
+        programs.absorb(belief, kept.zeros(1), np.zeros(1, np.float32))
 
     def _select(self, requests: Sequence[Request], indices: list[int], size: int) -> dict[int, Refusal]:
         """Decide some requests with one call; those that cannot be scored are refused, one by one."""
@@ -279,15 +362,17 @@ class EmbeddedStore:
             if request.imposed is not None:
                 available[row] = False
                 available[row, request.imposed] = True
-            entries.append(entry_of(request, _due(settings, now)))
+            entries.append(entry_of(request, due_at(settings, now)))
         try:
-            self._bandit.select_many(contexts, available=available, note={"events": entries})
+            self._bandit.select_many(contexts, available=available, memo={"events": entries})
         except InputError as problem:
             if len(indices) == 1:
                 return {indices[0]: Refusal("invalid", str(problem))}
             return {k: v for index in indices for k, v in self._select(requests, [index], size).items()}
         for request in chosen:
             self._recent[request.event_id] = request.features
+            if self._candidates.watch.is_on:
+                self._candidates.watch.offer(self._book.events[request.event_id], request.contexts, request.allowed)
         while len(self._recent) > RECENT:
             self._recent.popitem(last=False)
         return {}
@@ -300,22 +385,24 @@ class EmbeddedStore:
             return Refusal("conflict", f"event {request.event_id!r:.80} was decided for another request; use a new id.")
         return event.answer(repeated=not fresh)
 
-    def _resolve(self, events: Iterable[Kept], note: dict[str, Any] | None) -> None:
+    def _resolve(self, events: Iterable[Kept], memo: dict[str, Any] | None) -> None:
         """Record changes of events, and tell the bandit the rewards of those that have theirs now."""
-        if note is None:
+        if memo is None:
             return
         ids = self._bandit.ids
         learned = [event for event in events if event.status in ("observed", "defaulted")]
         expired = [ids.id_of(event.number) for event in events if event.status == "expired"]
         if not learned:
-            self._bandit.record(note, expired=expired)
+            self._bandit.record(memo, expired=expired)
             return
         values = [0.0 if event.value is None else event.value for event in learned]
-        self._bandit.observe_many([ids.id_of(event.number) for event in learned], values, note=note)
+        labels = [event.arms[event.chosen] for event in learned]
+        self._bandit.observe_many([ids.id_of(event.number) for event in learned], values, labels=labels, memo=memo)
 
     def _record(self, number: int) -> SnapshotRecord:
         fields, at, size = snapshots.describe(self._folder, number)
-        return SnapshotRecord(number, at, int(fields["total"]), int(fields["version"]), size)
+        is_pinned = number in snapshots.pinned(self._folder)
+        return SnapshotRecord(number, at, int(fields["total"]), int(fields["version"]), size, is_pinned)
 
     def _examine(self, now: float) -> StoreHealth:
         health = self._bandit.health()
@@ -341,83 +428,10 @@ class EmbeddedStore:
             "pending_bytes": health.pending_bytes,
             "journal_bytes": health.journal_bytes,
             "compiled": health.compiled,
+            "relearning": self._bandit.state.relearns,
             "loss": health.loss,
         }
         finite = {name: float(value) for name, value in gauges.items() if np.isfinite(value)}
         writable = "accepts no more writes" not in (health.failure or "")
         failure = "; ".join(filter(None, (health.failure, self._learner.problem))) or None
         return StoreHealth("embedded", failure, writable, self._learner.words(), counters, finite)
-
-
-def _open(folder: Path, plan: Plan, book: EventBook, sync: Sync) -> OnlineBandit:
-    """The bandit of a folder: a new one, one that learned from a log, or one that has served before."""
-    if snapshots.numbers(folder):
-        with readable(folder):
-            saved = Saved.read(folder, None, None)
-        settings = {**saved.settings, "learning": "background", "sync": sync, "count_pending": False}
-        if "annex" not in saved.snapshot.fields["state"]:  # it learned from a log, and has not served yet
-            settings |= {"floor": plan.floor}
-        bandit = OnlineBandit(saved.policy, **settings, journal=folder, annex=book)
-    else:
-        policy = build(plan.algorithm, dim=plan.slots, **plan.options)
-        bandit = OnlineBandit(
-            policy, seed=plan.seed, schedule=plan.schedule, learning="background", window=plan.window, floor=plan.floor,
-            journal=folder, sync=sync, annex=book,
-        )  # fmt: skip
-    try:
-        if book.plan is None:
-            names = _trained_names(bandit, plan, folder)
-            bandit.record({"plan": plan_fields(plan), "settings": Settings()._asdict(), "slots": names})
-    except BaseException:
-        bandit.close()
-        raise
-    return bandit
-
-
-def _trained_names(bandit: OnlineBandit, plan: Plan, folder: Path) -> list[str]:
-    """The vocabulary of a bandit that learned from a log; none for a new one."""
-    origin = bandit.policy.origin
-    if origin is None or origin.shared_by is not None or origin.dim != plan.slots:
-        raise InputError(
-            f"{folder} has a model for contexts that are not of {plan.slots} slots; train it with "
-            f"`neuralucb train LOG --slots {plan.slots}`, or set as many slots as it has."
-        )
-    if bandit.names is None:
-        return []
-    return Vocabulary.from_slot_names(bandit.names["own"]).names
-
-
-def _rewarded(event: Kept | None, reward: Reward, settings: Settings, now: float) -> tuple[Rewarded, Kept | None]:
-    """What becomes of a reward, and of its event if it changes: the life of an event, as `store.py` draws it."""
-    if event is None:
-        return "unknown", None
-    if reward.reward_id is not None and reward.reward_id in event.reward_ids:
-        return "repeated", None  # also when time is up: it has counted, and is not late
-    if event.status not in OPEN or _is_up(event, now):
-        is_repeat = event.status == "observed" and not _is_up(event, now)
-        return ("repeated" if is_repeat else "late"), None
-    if settings.aggregation == "earliest":
-        if event.value is not None:
-            return "repeated", None
-        if event.status == "waiting":
-            return "learned", event._replace(value=reward.value, status="observed")
-        return "kept", event._replace(value=reward.value)
-    ids = event.reward_ids if reward.reward_id is None else (*event.reward_ids, reward.reward_id)
-    return "kept", event._replace(value=(event.value or 0.0) + reward.value, reward_ids=ids)
-
-
-def _settled(event: Kept, default: float) -> Kept:
-    """An event whose time is up."""
-    if event.status == "inactive":
-        return event._replace(status="expired")
-    if event.value is None:
-        return event._replace(status="defaulted", value=default)
-    return event._replace(status="observed")
-
-
-def _is_up(event: Kept, now: float) -> bool:
-    return event.due is not None and now >= event.due
-
-
-def _due(settings: Settings, now: float) -> float | None:
-    return None if settings.wait_seconds is None else now + settings.wait_seconds

@@ -20,7 +20,7 @@ from neuralucb.service.bodies import Ask
 from neuralucb.service.config import Config
 from neuralucb.service.errors import ServiceError
 from neuralucb.service.store import Activated, Answer, LessonReport, Refusal, Request, Reward, Rewarded, Store
-from neuralucb.service.traffic import Traffic
+from neuralucb.service.traffic import Bucket, Traffic
 from neuralucb.service.values import Values, value_of
 
 __all__ = ["Engine"]
@@ -68,6 +68,7 @@ class Engine:
         """events that wait for a reward, about a second ago"""
         self.settled: int = 0
         self.traffic: Traffic = Traffic()
+        self._bucket = Bucket()
         self.began: float = time.time()
         self._valued: tuple[float, tuple[Values, Sequence[LessonReport]]] | None = None
         self.problem: str | None = None
@@ -79,6 +80,11 @@ class Engine:
             raise ServiceError(
                 "overloaded",
                 f"{self.pending:.0f} events wait for a reward; send rewards, or set a shorter wait_seconds.",
+            )
+        rate = self.store.settings().rate
+        if rate is not None and not self._bucket.take(len(asks), rate):
+            raise ServiceError(
+                "overloaded", f"more than {rate:g} decisions per second, the rate that is set; try later."
             )
         return await asyncio.gather(*self.deciding.submit_many(asks), return_exceptions=True)
 

@@ -12,7 +12,7 @@ CODES: dict[str, tuple[int, str]] = {
     "invalid_features": (400, "features cannot be encoded, or the policy cannot score them"),
     "unauthorized": (401, "the token is missing or wrong"),
     "forbidden": (403, "the token has another role"),
-    "not_found": (404, "there is no such path, arm or snapshot"),
+    "not_found": (404, "there is no such path, arm, candidate or snapshot"),
     "unknown_event": (404, "there is no such event, or it is too long ago"),
     "method_not_allowed": (405, "the path has no such method"),
     "timeout": (408, "the body did not arrive in time"),

@@ -1,13 +1,13 @@
 """The events that the embedded store remembers, with arms, settings and vocabulary: an annex of the bandit's journal.
 
-Everything changes by notes alone, the same live and after a restart. Who makes a note has checked it: nothing is
+Everything changes by memos alone, the same live and after a restart. Who makes a memo has checked it: nothing is
 refused here. Records are never changed but replaced, so that a moment can be kept by copying a dictionary.
 """
 
 import heapq
 import json
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from neuralucb.service.recent import RecentOutcomes
 from neuralucb.service.store import (
     Answer,
     Arm,
+    Candidate,
     Explained,
     LessonReport,
     Outcome,
@@ -29,7 +30,18 @@ from neuralucb.service.store import (
     Status,
 )
 
-__all__ = ["COUNTERS", "OPEN", "EventBook", "Kept", "arms_of", "change_of", "entry_of", "plan_fields", "read_settings"]
+__all__ = [
+    "COUNTERS",
+    "OPEN",
+    "EventBook",
+    "Kept",
+    "arms_of",
+    "candidates_fields",
+    "change_of",
+    "entry_of",
+    "plan_fields",
+    "read_settings",
+]
 
 REMEMBERED = 50_000
 """Resolved events that are remembered: so long a repeated request gets its answer again, and can be explained."""
@@ -66,6 +78,11 @@ class Kept(NamedTuple):
     value: float | None = None
     """its reward, so far"""
     reward_ids: tuple[str, ...] = ()
+
+    @property
+    def chosen(self) -> int:
+        """The position of the arm to use."""
+        return int(column(self.row[None], "chosen")[0])
 
     def answer(self, *, repeated: bool = False) -> Answer:
         """As the caller sees it."""
@@ -106,8 +123,9 @@ class Kept(NamedTuple):
 class EventBook:
     """Events by id, and what else a service keeps. An `Annex` of an OnlineBandit.
 
-    Notes are dictionaries; each key is one kind of change: `plan`, `settings`, `slots`, `arm`, `removed`, `events`
-    (with a decision), `changed` (status, reward and deadline of events), `lesson` and `count`.
+    Memos are dictionaries; each key is one kind of change: `plan`, `settings`, `slots`, `arm`, `removed`, `events`
+    (with a decision), `changed` (status, reward and deadline of events), `forgotten`, `candidates`, `lesson` and
+    `count`.
     """
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
@@ -122,6 +140,11 @@ class EventBook:
         self.vocabulary: Vocabulary = Vocabulary(Plan().slots)
         self.recent: RecentOutcomes = RecentOutcomes()
         self.lessons: deque[LessonReport] = deque(maxlen=LESSONS)
+        self.deciding: tuple[str, Candidate] | None = None
+        """which candidate was promoted last; None: none was"""
+        self.candidates: dict[str, Candidate] = {}
+        self.resolved: Callable[[int, Status, float | None], None] | None = None
+        """told of every event that is resolved: its number, status and reward"""
         self._remembered = remembered
         self._resolved: deque[str] = deque()
         """ids in the order in which they were resolved"""
@@ -140,6 +163,14 @@ class EventBook:
                 found.append(event)
         return found
 
+    def waiting(self, period: tuple[float, float], arm: str) -> list[Kept]:
+        """Events that wait, decided in a period for an arm."""
+        return [
+            each
+            for each in self.events.values()
+            if each.status in OPEN and period[0] <= each.time < period[1] and each.arms[each.chosen] == arm
+        ]
+
     def put_back(self, events: Iterable[Kept]) -> None:
         """Return events to the heap that could not be resolved."""
         for event in events:
@@ -147,26 +178,30 @@ class EventBook:
                 heapq.heappush(self._due, (event.due, event.id))
 
     def apply(self, kind: str, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Change by the note of an event."""
-        note = fields["note"]
-        if "plan" in note:
-            options = note["plan"]
+        """Change by the memo of an event."""
+        memo = fields["note"]
+        if "plan" in memo:
+            options = memo["plan"]
             self.plan = Plan(**{**options, "interactions": tuple(map(tuple, options["interactions"]))})
             self.vocabulary = Vocabulary(self.plan.slots)
-        if "settings" in note:
-            self.settings = read_settings(note["settings"])
-        self.vocabulary.assign(note.get("slots", ()))
-        if "arm" in note:
-            self.arms = {**self.arms, note["arm"][0]: note["arm"][1]}
-        if "removed" in note:
-            self.arms = {arm: features for arm, features in self.arms.items() if arm != note["removed"]}
-        for row, entry in enumerate(note.get("events", ())):
+        if "settings" in memo:
+            self.settings = read_settings(memo["settings"])
+        self.vocabulary.assign(memo.get("slots", ()))
+        if "arm" in memo:
+            self.arms = {**self.arms, memo["arm"][0]: memo["arm"][1]}
+        if "removed" in memo:
+            self.arms = {arm: features for arm, features in self.arms.items() if arm != memo["removed"]}
+        for row, entry in enumerate(memo.get("events", ())):
             self._add(entry, fields["first"] + row, fields["version"], fields["time"], arrays["rows"][row])
-        for change in note.get("changed", ()):
+        for change in memo.get("changed", ()):
             self._change(*change)
-        if "lesson" in note:
-            self.lessons.append(LessonReport(*note["lesson"]))
-        for name in note.get("count", ()):
+        if "forgotten" in memo:
+            self._forget(arrays)
+        if "candidates" in memo:
+            self._set_candidates(memo["candidates"])
+        if "lesson" in memo:
+            self.lessons.append(LessonReport(*memo["lesson"]))
+        for name in memo.get("count", ()):
             self.counts[name] += 1
 
     def freeze(self) -> Callable[[], Exported]:
@@ -181,6 +216,7 @@ class EventBook:
             "vocabulary": self.vocabulary.names,
             "counts": dict(self.counts),
             "lessons": [list(each) for each in self.lessons],
+            "candidates": candidates_fields(self.deciding, self.candidates),
         }
         recent = self.recent.freeze()
 
@@ -212,6 +248,7 @@ class EventBook:
         self.vocabulary.assign(fields["vocabulary"])
         self.counts = dict.fromkeys(COUNTERS, 0) | fields["counts"]
         self.lessons = deque((LessonReport(*each) for each in fields.get("lessons", ())), LESSONS)
+        self._set_candidates(fields.get("candidates", {"deciding": None, "others": {}}))
         self.recent.restore(arrays)
         self.events, self._due, start = {}, [], 0
         entries = json.loads(arrays["events"].tobytes())
@@ -223,6 +260,19 @@ class EventBook:
                 self.put_back([event])
         self._resolved = deque(json.loads(arrays["resolved"].tobytes()))
         self.open = sum(event.status in OPEN for event in self.events.values())
+
+    def _forget(self, arrays: dict[str, np.ndarray]) -> None:
+        """Events whose observations were removed: those that waited have expired, and none counts any longer."""
+        expired = set(arrays["expired"].tolist())
+        waiting = [event for event in self.events.values() if event.number in expired] if expired else []
+        for event in waiting:
+            self._change(event.id, "expired", event.value, event.due, None)
+        self.recent.forget([*arrays["numbers"].tolist(), *expired])
+
+    def _set_candidates(self, fields: dict[str, Any]) -> None:
+        deciding = fields["deciding"]
+        self.deciding = None if deciding is None else (deciding[0], Candidate(**deciding[1]))
+        self.candidates = {name: Candidate(**each) for name, each in fields["others"].items()}
 
     def _add(self, entry: list[Any], number: int, version: int, time: float, row: np.ndarray) -> None:
         event_id, digest, arms, excluded, imposed, user, status, due = entry
@@ -248,6 +298,8 @@ class EventBook:
                 self.put_back([event])
             return
         self.events[event_id] = event._replace(row=before.row.copy())  # not the whole batch of decisions
+        if self.resolved is not None:
+            self.resolved(event.number, status, value)
         self.open -= 1
         self.counts[status] += 1
         self._resolved.append(event_id)
@@ -269,20 +321,30 @@ class EventBook:
 
 
 def entry_of(request: Request, due: float | None) -> list[Any]:
-    """A new event, as `events` of a note has it."""
+    """A new event, as `events` of a memo has it."""
     excluded = np.flatnonzero(~request.allowed).tolist()
     status = "inactive" if request.deferred else "waiting"
     return [request.event_id, request.digest.hex(), request.arms, excluded, request.imposed, request.user, status, due]
 
 
 def change_of(event: Kept, reward_id: str | None = None) -> list[Any]:
-    """An event's new status, as `changed` of a note has it."""
+    """An event's new status, as `changed` of a memo has it."""
     return [event.id, event.status, event.value, event.due, reward_id]
 
 
 def plan_fields(plan: Plan) -> dict[str, Any]:
     """A plan in JSON."""
     return {**plan._asdict(), "options": dict(plan.options), "interactions": [list(pair) for pair in plan.interactions]}
+
+
+def candidates_fields(deciding: tuple[str, Candidate] | None, others: Mapping[str, Candidate]) -> dict[str, Any]:
+    """Candidates in JSON."""
+
+    def plain(candidate: Candidate) -> dict[str, Any]:
+        return {**candidate._asdict(), "options": dict(candidate.options)}
+
+    named = None if deciding is None else [deciding[0], plain(deciding[1])]
+    return {"deciding": named, "others": {name: plain(each) for name, each in others.items()}}
 
 
 def read_settings(fields: dict[str, Any]) -> Settings:

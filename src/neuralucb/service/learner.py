@@ -79,6 +79,8 @@ class Learner:
             self._stop.wait(REST * (time.monotonic() - began))
 
     def _is_lesson_due(self) -> bool:
+        if self._bandit.state.relearns:  # also while learning is paused: what was removed must not be known
+            return True
         due = self._due()
         return due is not None and due <= self._bandit.state.observations.total and self._is_on()
 

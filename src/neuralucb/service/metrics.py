@@ -42,9 +42,14 @@ class Metrics:
         if status == 429:
             self.overloaded_at = time.time()
 
-    def text(self, counters: Mapping[str, float], gauges: Mapping[str, float]) -> str:
-        """All of it, with counters and gauges of others."""
-        return "\n".join([*self._lines(counters, gauges), ""])
+    def text(
+        self,
+        counters: Mapping[str, float],
+        gauges: Mapping[str, float],
+        candidates: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> str:
+        """All of it, with counters and gauges of others, and gauges of each candidate."""
+        return "\n".join([*self._lines(counters, gauges), *_of_candidates(candidates or {}), ""])
 
     def _lines(self, counters: Mapping[str, float], gauges: Mapping[str, float]) -> Iterator[str]:
         yield from _head("info", "gauge", "version")
@@ -75,6 +80,14 @@ class Metrics:
 def escape(text: str) -> str:
     """A label's value."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _of_candidates(candidates: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    for name in dict.fromkeys(name for gauges in candidates.values() for name in gauges):
+        yield from _head(f"candidate_{name}", "gauge", "")
+        for candidate, gauges in candidates.items():
+            if name in gauges:
+                yield f'neuralucb_candidate_{name}{{candidate="{escape(candidate)}"}} {_number(gauges[name])}'
 
 
 def _head(name: str, kind: str, words: str) -> Iterator[str]:

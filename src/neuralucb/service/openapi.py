@@ -79,7 +79,26 @@ def _paths() -> dict[str, Any]:
             "get": _operation("listSnapshots", "Snapshots, oldest first", None, {"200": "Snapshots"}),
             "post": _operation("makeSnapshot", "Make a snapshot", None, {"201": "Snapshot"}),
         },
+        "/v1/snapshots/{number}": {
+            "parameters": [_in_path("number")],
+            "patch": _operation("pinSnapshot", "Pin a snapshot, or no longer", "Pin", {"200": "Snapshot"}, 404),
+        },
         "/v1/rollback": {"post": _operation("rollback", "Return to a snapshot", "Rollback", {"200": "Snapshot"}, 404)},
+        "/v1/forget": {"post": _operation("forget", "Remove observations", "Forget", {"200": "Forgotten"}, 404)},
+        "/v1/candidates": {
+            "get": _operation("listCandidates", "What decides, and how others do", None, {"200": "Candidates"})
+        },
+        "/v1/candidates/{name}": {
+            "parameters": [_in_path("name")],
+            "put": _operation(
+                "putCandidate", "Add a candidate", "Candidate", {"200": "NamedCandidate", "201": "NamedCandidate"}
+            ),
+            "delete": _operation("removeCandidate", "Remove a candidate", None, {"204": None}, 404),
+        },
+        "/v1/candidates/{name}/promote": {
+            "parameters": [_in_path("name")],
+            "post": _operation("promote", "Let a candidate decide", None, {"200": "Candidates"}, 404),
+        },
         "/v1/status": {"get": _operation("status", "What an operator looks at", None, {"200": "Status"})},
         "/": {"get": _operation("dashboard", "The dashboard", None, {"200": "html"})},
         "/health": {"get": _operation("health", "Health in full", None, {"200": "Health"})},
@@ -170,6 +189,13 @@ _SETTINGS: dict[str, Any] = {
     "pinned": _or_null(_ID),
     "floor": _or_null({"type": "number", "minimum": 0, "maximum": 1}),
     "schedule": _or_null({"type": "string", "maxLength": 256}),
+    "rate": _or_null({"type": "number", "exclusiveMinimum": 0, "maximum": 1e6}),
+}
+_CANDIDATE: dict[str, Any] = {
+    "algorithm": _WORD,
+    "options": {"type": "object"},
+    "floor": _SETTINGS["floor"],
+    "schedule": _SETTINGS["schedule"],
 }
 _ALARM = _object("level words", level={"enum": ["bad", "warning", "note"]}, words=_WORD)
 _ERROR = _object("code message", closed=False, code=_WORD, message=_WORD, target=_WORD)
@@ -212,6 +238,22 @@ _SCHEMAS: dict[str, Any] = {
     "SettingsChange": _object("", **_SETTINGS),
     "Snapshot": _object("number time observations", closed=False, number=_COUNT, time=_NUMBER, observations=_COUNT),
     "Snapshots": _object("snapshots", snapshots=_list(_ref("Snapshot"))),
+    "Pin": _object("pinned", pinned={"type": "boolean"}),
+    "Forget": {
+        "anyOf": [
+            _object("event_ids", event_ids=_list(_ID, minItems=1)),
+            _object("since", since=_NUMBER, until=_or_null(_NUMBER), arm=_or_null(_ID)),
+            _object("until", since=_or_null(_NUMBER), until=_NUMBER, arm=_or_null(_ID)),
+        ]
+    },
+    "Forgotten": _object("observations pending", observations=_COUNT, pending=_COUNT),
+    "Candidate": _object("", **_CANDIDATE),
+    "NamedCandidate": _object("name", name=_WORD, **_CANDIDATE),
+    "Candidates": _object(
+        "deciding candidates",
+        deciding=_object("name algorithm options", name=_WORD, algorithm=_WORD, options={"type": "object"}),
+        candidates=_list(_object("name candidate values", closed=False, name=_WORD, values={"type": "object"})),
+    ),
     "Rollback": {"anyOf": [_object("snapshot", snapshot=_COUNT), _object("time", time=_NUMBER)]},
     "Status": _object(
         "time alarms values", closed=False, time=_NUMBER, alarms=_list(_ALARM), values={"type": "object"}

@@ -63,6 +63,11 @@ class RecentOutcomes:
         if number in self._kept:
             self._kept[number] = self._kept[number]._replace(status=status, reward=reward, due=due)
 
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Remember these no longer."""
+        for number in numbers:
+            self._kept.pop(number, None)
+
     def listed(self) -> list[Outcome]:
         """Those remembered, oldest first."""
         return list(self._kept.values())

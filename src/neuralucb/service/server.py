@@ -12,7 +12,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from neuralucb.runtime.errors import InputError
-from neuralucb.service import dashboard, openapi, personalizer, status, v1
+from neuralucb.service import dashboard, openapi, operations, personalizer, status, v1
 from neuralucb.service.config import Config, is_loopback
 from neuralucb.service.engine import Engine
 from neuralucb.service.http import Application
@@ -37,10 +37,13 @@ def serve(address: str, config: Config, *, host: str, port: int) -> None:
     Raises InputError or StorageError if it cannot start.
     """
     check_address(host, config)
-    store = open_store(address, config.plan, sync=config.sync, arms=config.arms)
+    store = open_store(address, config.plan, sync=config.sync, arms=config.arms, retention=config.retention)
     try:
         if config.settings is not None and config.settings != store.settings():
             store.configure(config.settings)
+        for name, candidate in config.candidates.items():
+            if name != store.deciding()[0]:  # it was promoted
+                store.put_candidate(name, candidate)
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what exists now stays: the collector need not look at it again
@@ -52,7 +55,9 @@ def serve(address: str, config: Config, *, host: str, port: int) -> None:
 def application(open_engine: Callable[[], Engine], config: Config) -> Application:
     """All routes, as an ASGI application."""
     return Application(
-        open_engine, config, (*v1.ROUTES, *status.ROUTES, *dashboard.ROUTES, *personalizer.ROUTES, *openapi.ROUTES)
+        open_engine,
+        config,
+        (*v1.ROUTES, *operations.ROUTES, *status.ROUTES, *dashboard.ROUTES, *personalizer.ROUTES, *openapi.ROUTES),
     )
 
 

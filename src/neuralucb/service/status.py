@@ -9,7 +9,8 @@ from neuralucb import __version__
 from neuralucb.runtime.words import counted
 from neuralucb.service.http import Call, Reply, Route, json_reply
 from neuralucb.service.metrics import Metrics
-from neuralucb.service.store import LessonReport, Settings, StoreHealth
+from neuralucb.service.operations import candidate_json
+from neuralucb.service.store import CandidateReport, LessonReport, Settings, StoreHealth
 from neuralucb.service.values import Values
 
 __all__ = ["ROUTES", "Alarm", "Status", "collect"]
@@ -66,6 +67,9 @@ class Status(NamedTuple):
     """newest first"""
     latency: Mapping[str, Mapping[str, float]]
     """per route: p50 and p99 of the last answers, in seconds, and how many those are"""
+    deciding: str
+    """the name of the policy that decides"""
+    candidates: tuple[CandidateReport, ...]
 
     def as_json(self) -> dict[str, Any]:
         """For `/v1/status`."""
@@ -79,6 +83,7 @@ class Status(NamedTuple):
             "settings": self.settings._asdict(),
             "values": values,
             "lessons": [lesson._asdict() for lesson in self.lessons],
+            "candidates": [candidate_json(each) for each in self.candidates],
         }
 
 
@@ -95,18 +100,20 @@ async def collect(call: Call) -> Status:
     engine = call.engine
     health: StoreHealth = await engine.call(engine.store.health)
     values, lessons = await engine.values()
+    candidates = tuple(await engine.call(engine.store.candidates))
     now, settings = time.time(), engine.store.settings()
     rates = engine.traffic.per_minute(now, health.counters)
     latest = engine.traffic.per_minute(now, health.counters, seconds=300.0)
     found = (
         *_failures(health, engine.problem, stopping=call.application.stopping),
         *_strains(health, latest, call.metrics, now, engine.config.limits.pending, settings),
+        *(Alarm("warning", _sentence(f"candidate {each.name}: {each.failure}")) for each in candidates if each.failure),
         *_notes(settings),
     )
     return Status(
         now, __version__, health.role, now - engine.began, found, health.learning, settings, health.counters,
         health.gauges, rates, engine.traffic.series(), values, tuple(reversed(lessons))[:LESSONS],
-        _latency(call.metrics),
+        _latency(call.metrics), engine.store.deciding()[0], candidates,
     )  # fmt: skip
 
 
@@ -139,6 +146,8 @@ def _strains(
             f"{counted(count, 'request')} answered 429 since the start, the last {last} ago: there is more traffic "
             "than this process can hold.",
         )
+    if health.gauges.get("relearning"):
+        yield Alarm("note", "Observations were removed: the model is learned again without them.")
     age, rewards = health.gauges.get("model_age_seconds", 0.0), rates["observed"] or 0.0
     if settings.learning and age > STALE_SECONDS and rewards > 0:
         yield Alarm("warning", f"No good lesson for {_ago(age)}, although rewards arrive: {health.learning}.")

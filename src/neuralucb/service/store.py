@@ -23,10 +23,12 @@ acknowledged is lost by `kill -9`. What it raises has not happened, or may be re
 thread, `reward` and `activate` from one, all others from any. None waits for a lesson.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+
+from neuralucb.runtime.errors import InputError
 
 __all__ = [
     "Activated",
@@ -34,7 +36,10 @@ __all__ = [
     "Aggregation",
     "Answer",
     "Arm",
+    "Candidate",
+    "CandidateReport",
     "Explained",
+    "Forgotten",
     "LessonReport",
     "Mode",
     "Outcome",
@@ -48,6 +53,7 @@ __all__ = [
     "Status",
     "Store",
     "StoreHealth",
+    "UnknownEventError",
 ]
 
 Aggregation: TypeAlias = Literal["earliest", "sum"]
@@ -85,6 +91,18 @@ class Plan(NamedTuple):
     """learn from the last so many observations only"""
 
 
+class Candidate(NamedTuple):
+    """A policy that does not decide, but learns from the same traffic and is valued by it."""
+
+    algorithm: str = "neural-mix"
+    options: Mapping[str, Any] = {}
+    """settings of the algorithm, as `build` takes them"""
+    floor: float | None = None
+    """share of decisions that it would make at random; None: as the service does"""
+    schedule: str | None = None
+    """when it learns, in observations; None: as the service does"""
+
+
 class Settings(NamedTuple):
     """What an operator may change while the service runs; one for all replicas of a store."""
 
@@ -106,6 +124,8 @@ class Settings(NamedTuple):
     """share of decisions made uniformly at random; None: as the plan says"""
     schedule: str | None = None
     """when to learn, in observations; None: as the plan says"""
+    rate: float | None = None
+    """decisions per second that each process accepts, over a few seconds; None: as many as it can"""
 
 
 class Request(NamedTuple):
@@ -206,6 +226,19 @@ class SnapshotRecord(NamedTuple):
     """kept whatever the retention says"""
 
 
+class Forgotten(NamedTuple):
+    """What was removed."""
+
+    observations: int
+    """that the model had learned from, or was about to"""
+    pending: int
+    """events that waited for a reward, and have expired now"""
+
+
+class UnknownEventError(InputError):
+    """There is no such event, or it is too long ago."""
+
+
 class Outcome(NamedTuple):
     """A recent decision and what became of it, in few numbers: what policies can be valued with."""
 
@@ -255,6 +288,25 @@ class Activity(NamedTuple):
     their rewards: else it would have clicks, which come soon, and lack what nobody clicked"""
     lessons: Sequence[LessonReport]
     """oldest first"""
+
+
+class CandidateReport(NamedTuple):
+    """How a candidate does, over the decisions made since it was added."""
+
+    name: str
+    candidate: Candidate
+    since: float
+    """seconds since 1970: when it was added, or valued anew"""
+    observations: int
+    """that it has learned from"""
+    lessons: int
+    decisions: int
+    """complete ones with which it was valued"""
+    values: Mapping[str, Any]
+    """`Value` of the `candidate` itself, and over the same decisions of what was `served`, the `baseline`, `uniform`,
+    and the `difference` of the candidate to what was served"""
+    failure: str | None
+    """what is wrong, if anything"""
 
 
 class StoreHealth(NamedTuple):
@@ -333,16 +385,55 @@ class Store(Protocol):
         Raises InputError for one that the store cannot change.
         """
 
+    def amend(self, change: Callable[[Settings], Settings]) -> Settings:
+        """Change the settings that count at this moment, and return the new ones: two at once are both kept.
+
+        change  may be called twice, and raises InputError for what it refuses
+        """
+
     def snapshot(self) -> SnapshotRecord:
         """Make one now."""
 
     def snapshots(self) -> list[SnapshotRecord]:
         """Those that exist, oldest first."""
 
+    def pin(self, number: int, *, pinned: bool = True) -> SnapshotRecord:
+        """Keep a snapshot whatever the retention says, or no longer. Raises InputError if there is none."""
+
     def rollback(self, number: int) -> SnapshotRecord:
         """Return to a snapshot: model and observations as they were; events, arms, vocabulary and settings stay.
 
         Raises InputError if there is no such snapshot.
+        """
+
+    def forget(
+        self, event_ids: Sequence[str] | None, since: float | None, until: float | None, arm: str | None
+    ) -> Forgotten:
+        """Remove observations: of these events, or of decisions from `since` on and before `until`, of an arm if given.
+
+        Returns at once; the model is learned again from the rest in the next lesson. Snapshots that know them cannot be
+        returned to. Raises InputError for a period that is empty or to come, UnknownEventError for an unknown event.
+        """
+
+    def deciding(self) -> tuple[str, Candidate]:
+        """The name of the policy that decides, and what it is."""
+
+    def candidates(self) -> list[CandidateReport]:
+        """Other policies that learn from the same traffic."""
+
+    def put_candidate(self, name: str, candidate: Candidate) -> bool:
+        """Add one, or replace one of another kind; returns whether it is new.
+
+        Raises InputError for one that cannot be made, and in a store that has none.
+        """
+
+    def remove_candidate(self, name: str) -> bool:
+        """Returns whether there was such a candidate."""
+
+    def promote(self, name: str) -> None:
+        """Let a candidate decide from now on, with what it has learned; what decided becomes a candidate.
+
+        Raises InputError if there is none of that name, or it has failed.
         """
 
     def health(self) -> StoreHealth:

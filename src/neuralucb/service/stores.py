@@ -5,18 +5,22 @@ from pathlib import Path
 
 from neuralucb.features import Encoder
 from neuralucb.online.journal import Sync
+from neuralucb.online.snapshots import Retention
 from neuralucb.runtime.errors import InputError
 from neuralucb.service.store import Plan, Store
 
 __all__ = ["open_store"]
 
 
-def open_store(address: str, plan: Plan, *, sync: Sync = "interval", arms: int = 16) -> Store:
+def open_store(
+    address: str, plan: Plan, *, sync: Sync = "interval", arms: int = 16, retention: tuple[int, int] | None = None
+) -> Store:
     """Open a store, or make it.
 
     address  a folder, or postgresql://USER@HOST/DATABASE
     plan     which bandit a new one gets
     sync     of a folder's journal
+    retention  the last so many snapshots are kept, and the last of each of so many days; None: as the store does
     arms     for how many arms decisions are compiled before the first
     """
     Encoder(plan.slots, interactions=plan.interactions)  # a plan is kept for ever: refuse it before it is written
@@ -27,14 +31,16 @@ def open_store(address: str, plan: Plan, *, sync: Sync = "interval", arms: int =
             raise InputError(
                 f"--store postgresql://… needs {problem.name}: pip install 'neuralucb[postgres]'."
             ) from None
-        opened = module.open_postgres(address, plan)
+        opened = module.open_postgres(address, plan, snapshots=retention)
         opened.warm_up(arms)
         served: Store = opened
         return served
     if "://" in address:
         raise InputError(f"--store must be a folder, or postgresql://…, got {address.partition('://')[0]!r:.40}://….")
-    from neuralucb.service.embedded import EmbeddedStore
+    from neuralucb.service.embedded import RETENTION, EmbeddedStore
 
-    store = EmbeddedStore(Path(address), plan, sync=sync, arms=arms)
+    store = EmbeddedStore(
+        Path(address), plan, sync=sync, arms=arms, retention=RETENTION if retention is None else Retention(*retention)
+    )
     store.warm_up()
     return store

@@ -1,11 +1,15 @@
 """Traffic of the last hour: the store's counters, looked at every few seconds, and their differences."""
 
 import itertools
+import time
 from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["SERIES", "Traffic"]
+__all__ = ["SERIES", "Bucket", "Traffic"]
+
+BURST_SECONDS = 2.0
+"""For how long what was not used of a rate may be used later."""
 
 SAMPLE_SECONDS = 5.0
 SAMPLES = 720
@@ -24,6 +28,22 @@ class Sample(NamedTuple):
     time: float
     counts: tuple[float, ...]
     """one for each of SERIES"""
+
+
+class Bucket:
+    """A limit on a rate that may be changed at any time: a token bucket that holds two seconds' worth."""
+
+    def __init__(self) -> None:
+        self._level, self._at = 0.0, float("-inf")
+
+    def take(self, count: int, rate: float) -> bool:
+        """Whether so many more are within the rate, per second; a batch larger than the bucket may empty it."""
+        now, most = time.monotonic(), max(1.0, BURST_SECONDS * rate)
+        self._level, self._at = min(most, self._level + (now - self._at) * rate), now
+        if self._level < min(count, most):
+            return False
+        self._level -= count
+        return True
 
 
 class Traffic:

@@ -19,7 +19,7 @@ from neuralucb.service.config import check_settings, is_real
 from neuralucb.service.engine import Made
 from neuralucb.service.errors import ServiceError, as_service_error, error_body
 from neuralucb.service.http import Call, Reply, Route, json_reply
-from neuralucb.service.store import SnapshotRecord, Status, Store
+from neuralucb.service.store import CandidateReport, SnapshotRecord, Status, Store
 
 __all__ = ["ROUTES"]
 
@@ -142,8 +142,10 @@ async def patch_settings(call: Call) -> Reply:
     """Change some of it."""
     if not isinstance(call.body, dict):
         raise ServiceError("invalid_request", f"the body must be a JSON object, got {call.body!r:.80}.")
-    settings = check_settings({**call.engine.store.settings()._asdict(), **call.body})
-    await call.engine.call(lambda: call.engine.store.configure(settings))
+    body = call.body
+    settings = await call.engine.call(
+        lambda: call.engine.store.amend(lambda before: check_settings({**before._asdict(), **body}))
+    )
     return json_reply(settings._asdict())
 
 
@@ -204,7 +206,9 @@ async def show_metrics(call: Call) -> Reply:
     encoder = {"features_named": counts.named, "features_hashed": counts.hashed, "features_missing": counts.missing}
     batches = {"batches": call.engine.deciding.batches, "decisions_batched": call.engine.deciding.handled}
     gauges = {**found.gauges, **_queues(call), "failing": float(found.failure is not None)}
-    text = call.metrics.text({**found.counters, **encoder, **batches}, gauges)
+    reports = await call.engine.call(call.engine.store.candidates)
+    candidates = {each.name: _gauges(each) for each in reports}
+    text = call.metrics.text({**found.counters, **encoder, **batches}, gauges, candidates)
     return Reply(200, text.encode(), b"text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -265,6 +269,19 @@ def _why(position: int, preferred: int, propensity: float) -> str:
     if propensity == 1:
         return "it was the application's own choice"
     return "a share of decisions is made at random, so that other arms stay known"
+
+
+def _gauges(report: CandidateReport) -> dict[str, float]:
+    """A candidate in numbers; those that are not known are left out."""
+    found: dict[str, float] = {
+        "observations": report.observations, "lessons": report.lessons, "decisions": report.decisions,
+        "failing": float(report.failure is not None),
+    }  # fmt: skip
+    for name, field in (("value", "candidate"), ("difference", "difference")):
+        value = report.values[field]
+        numbers = {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+        found |= {each: number for each, number in numbers.items() if number is not None and number == number}
+    return found
 
 
 def _queues(call: Call) -> dict[str, float]:

@@ -14,7 +14,7 @@ from neuralucb.evaluation.estimators import FEW, Rounds, Sums, add, estimates_of
 from neuralucb.evaluation.records import Estimate
 from neuralucb.service.store import Outcome
 
-__all__ = ["ArmValue", "Value", "Values", "value_of"]
+__all__ = ["LEAST", "LEVEL", "ArmValue", "Value", "Values", "value_of", "value_of_policy", "value_served"]
 
 LEVEL = 0.95
 LEAST = 30
@@ -97,6 +97,21 @@ def value_of(outcomes: Sequence[Outcome]) -> Values:
     )
 
 
+def value_served(sums: Sums) -> Value:
+    """Reward per decision, as decided."""
+    return _too_few(sums.decisions) if sums.decisions < LEAST else _shown(logged_of(sums, level=LEVEL), "")
+
+
+def value_of_policy(sums: Sums) -> Value:
+    """The value of a policy that was not followed, by SNIPS."""
+    if sums.decisions < LEAST:
+        return _too_few(sums.decisions)
+    (estimate,) = estimates_of(sums, ("snips",), level=LEVEL)
+    if not np.isfinite(estimate.error):
+        return _unknown("nothing can be estimated: hardly any decision agrees with it")
+    return _shown(estimate, "; ".join(overlap_of(sums).words))
+
+
 def _complete(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], str]:
     """Decisions with their final reward, and in words which were left out."""
     waiting = next((each for each in outcomes if each.status in OPEN), None)
@@ -144,10 +159,7 @@ def _estimate(outcomes: Sequence[Outcome], target: Sequence[float], support: Seq
             "gives every arm a chance"
         )
     sums = _sums([each for each, _ in pairs], [chance for _, chance in pairs])
-    (estimate,) = estimates_of(sums, ("snips",), level=LEVEL)
-    if not np.isfinite(estimate.error):
-        return _unknown("nothing can be estimated: hardly any decision agrees with it")
-    return _shown(estimate, "; ".join(overlap_of(sums).words))
+    return value_of_policy(sums)
 
 
 def _arms(outcomes: Sequence[Outcome], complete: Sequence[Outcome], weight: float) -> tuple[ArmValue, ...]:

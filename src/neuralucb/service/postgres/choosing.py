@@ -8,9 +8,10 @@ import numpy as np
 from neuralucb.online.compiled import Programs, power_of_two
 from neuralucb.online.ledger import column
 from neuralucb.policy import Belief
+from neuralucb.service.postgres.schema import is_storable
 from neuralucb.service.store import Refusal, Request
 
-__all__ = ["Chosen", "choose"]
+__all__ = ["Chosen", "choose", "unstorable"]
 
 
 class Chosen(NamedTuple):
@@ -53,6 +54,15 @@ def choose(
         for row, (index, own) in zip(rows, call, strict=True):
             answers[index] = _read(row[None], requests[index], own)
     return [answers[index] for index in range(len(requests))]
+
+
+def unstorable(request: Request) -> Refusal | None:
+    """Why PostgreSQL cannot hold a request, if it cannot."""
+    for name, values in (("event_id", [request.event_id]), ("user", [request.user or ""]), ("arm", request.arms)):
+        for value in values:
+            if not is_storable(value):
+                return Refusal("invalid", f"{name} must be text without NUL and lone surrogates, got {value!r:.80}.")
+    return None
 
 
 def _score(programs: Programs, belief: Belief, requests: list[Request], first: int, capacity: int) -> np.ndarray:

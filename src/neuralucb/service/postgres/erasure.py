@@ -1,12 +1,14 @@
 """Data that must go: of one person, by key, or of a period that was poisoned. The model learns again without it."""
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from neuralucb.service.postgres.address import read_address
 from neuralucb.service.postgres.link import Link
+from neuralucb.service.store import UnknownEventError
 
-__all__ = ["Removed", "delete_user", "exclude_period"]
+__all__ = ["Removed", "delete_user", "exclude_period", "exclusion"]
 
 PATIENCE = 600.0
 """Seconds that deleting may take."""
@@ -71,7 +73,48 @@ def exclude_period(address: str, since: datetime, until: datetime) -> Removed:
     )
 
 
+def exclusion(
+    event_ids: Sequence[str] | None, since: float | None, until: float | None, arm: str | None
+) -> Callable[[Any], Removed]:
+    """Learn no more from these events, or from a period in seconds since 1970, of an arm if one is given.
+
+    Raises UnknownEventError, in its transaction, for an event that is not known.
+    """
+    what = "of events" if event_ids is not None else f"from {since} to {until}" + (f" of arm {arm}" if arm else "")
+    statement = """
+        UPDATE outcomes o SET forgotten = 0, status = CASE WHEN o.position IS NULL THEN 'expired' ELSE status END
+        FROM decisions d WHERE d.number = o.number AND forgotten IS NULL AND status <> 'expired'
+          AND (%(events)s::text[] IS NULL OR event_id = ANY(%(events)s))
+          AND (%(since)s::float8 IS NULL OR made_at >= to_timestamp(%(since)s))
+          AND (%(until)s::float8 IS NULL OR made_at < to_timestamp(%(until)s))
+          AND (%(arm)s::text IS NULL OR arm = %(arm)s)
+        RETURNING o.position
+    """
+    events = None if event_ids is None else list(dict.fromkeys(event_ids))
+    values = {"events": events, "since": since, "until": until, "arm": arm}
+    remove = _removal(f"learning {what} was undone", statement, values)
+
+    def work(cursor: Any) -> Removed:
+        if events is not None:
+            cursor.execute("SELECT event_id FROM decisions WHERE event_id = ANY(%s)", (events,))
+            known = {event for (event,) in cursor.fetchall()}
+            for event in events:
+                if event not in known:
+                    raise UnknownEventError(f"there is no event {event!r:.80}.")
+        return remove(cursor)
+
+    return work
+
+
 def _remove(address: str, reason: str, statement: str, *values: Any) -> Removed:
+    link = Link(read_address(address), "deletion", patience=PATIENCE)
+    try:
+        return link.run(_removal(reason, statement, values))
+    finally:
+        link.close()
+
+
+def _removal(reason: str, statement: str, values: Any) -> Callable[[Any], Removed]:
     def work(cursor: Any) -> Removed:
         # first, as a learner does: so that deletions and what it claims have one order
         cursor.execute("SELECT 1 FROM learner FOR UPDATE")
@@ -86,8 +129,4 @@ def _remove(address: str, reason: str, statement: str, *values: Any) -> Removed:
             )
         return Removed(len(found), len(learned))
 
-    link = Link(read_address(address), "deletion", patience=PATIENCE)
-    try:
-        return link.run(work)
-    finally:
-        link.close()
+    return work

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from neuralucb.policy import Belief
@@ -22,12 +23,18 @@ SEEN = 5.0
 
 
 class Follower:
-    """Keeps `served` and `settings` up to date, in a thread of its own."""
+    """Keeps `served` and `settings` up to date, in a thread of its own.
 
-    def __init__(self, link: Link, initial: Belief, name: str) -> None:
+    prepare  called with settings before they are used, which may take a while
+    """
+
+    def __init__(
+        self, link: Link, initial: Belief, name: str, prepare: Callable[[Settings], None] = lambda settings: None
+    ) -> None:
         self.served: Served = Served(initial, 0, time.time())
         self.settings: Settings = Settings()
         self.arms: list[Arm] = []
+        self._prepare = prepare
         self._link = link
         self._initial = initial
         self._name = name
@@ -52,16 +59,24 @@ class Follower:
         def work(cursor: Any) -> models.Model | None:
             cursor.execute("SELECT settings, arms FROM bandit")
             stored, changes = cursor.fetchone()
-            self.settings = read_settings(stored)
+            settings.append(read_settings(stored))
             if changes != self._arms:
                 self.arms, self._arms = read_arms(cursor), changes
             if models.newest_version(cursor) <= self.served.version:
                 return None
             return models.newest(cursor, above=self.served.version)
 
+        settings: list[Settings] = []
         model = self._link.run(work, patience=60.0)
+        self.use(settings[-1])
         if model is not None:
             self.served = models.serve(self._initial, model)
+
+    def use(self, settings: Settings) -> None:
+        """Take over settings, after what they need was prepared."""
+        if settings != self.settings:
+            self._prepare(settings)
+            self.settings = settings
 
     def stop(self) -> None:
         """End the thread."""

@@ -103,7 +103,8 @@ class Learner:
         self._reader = reader
         self._state = state
         self._empty = state.export()
-        self._schedule = read_schedule(plan.schedule or default_schedule(shared=False))
+        self._own_schedule = plan.schedule or default_schedule(shared=False)
+        self._schedule = read_schedule(self._own_schedule)
         self._name = name
         self._retention = retention
         self._rest = rest
@@ -147,6 +148,7 @@ class Learner:
         with self.lease.writing() as cursor:
             cursor.execute("SELECT settings FROM bandit")
             settings = read_settings(cursor.fetchone()[0])
+            self._schedule = read_schedule(settings.schedule or self._own_schedule)
             cursor.execute("SELECT max(number) FROM deletions WHERE relearned_at IS NULL")
             (deletion,) = cursor.fetchone()
             self._settle(cursor, settings)
@@ -167,17 +169,18 @@ class Learner:
     def load(self) -> None:
         """Become what the newest model and the outcomes since describe."""
 
-        def read(cursor: Any) -> tuple[models.Model | None, list[Any], list[Any], bool]:
+        def read(cursor: Any) -> tuple[models.Model | None, list[Any], list[Any], Settings]:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cursor.execute("SELECT settings FROM bandit")
-            learning = read_settings(cursor.fetchone()[0]).learning
+            settings = read_settings(cursor.fetchone()[0])
             model = models.newest(cursor)
             position = 0 if model is None else model.position
             window = self._state.observations.window
             past = _fetch(cursor, "<= %s", "DESC" if window is None else f"DESC LIMIT {window}", position)
-            return model, past[::-1], _fetch(cursor, "> %s", "", position), learning
+            return model, past[::-1], _fetch(cursor, "> %s", "", position), settings
 
-        model, past, since, learning = self._reader.run(read, patience=LOADING)
+        model, past, since, settings = self._reader.run(read, patience=LOADING)
+        self._schedule = read_schedule(settings.schedule or self._own_schedule)
         self._state.abandon()
         if model is None:
             self._state.restore(*self._empty)
@@ -189,7 +192,7 @@ class Learner:
             fields = json.loads(model.fields)
             self._state.restore(fields, arrays)
             self._position = model.position
-        self._replay(since, learning=learning)
+        self._replay(since, learning=settings.learning)
         self._is_published = False  # the database may have lost the newest one, which it does not log
 
     def _settle(self, cursor: Any, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""The tables of a bandit in PostgreSQL: made once, by whichever process comes first."""
+"""The tables of a bandit in PostgreSQL: made once, by whichever process comes first, and upgraded likewise."""
 
 import json
 from importlib.resources import files
@@ -12,14 +12,18 @@ from neuralucb.service.store import Plan, Settings
 
 __all__ = ["FORMAT", "LOCKS", "install", "is_storable", "read_settings", "settings_json"]
 
-FORMAT = 1
+FORMAT = 2
+"""Of tables, functions and views. To change any of them, raise it, and name in UPGRADES what an older schema needs."""
+
+UPGRADES: dict[int, tuple[str, ...]] = {2: ("functions.sql",)}
+"""By the format that they lead to, files that may be run twice. 2: functions of format 1 differed between versions."""
 
 LOCKS = {"install": 1, "learner": 2, "vocabulary": 3}
 """Advisory locks, by use; the second number of each is a hash of the schema's name."""
 
 
 def install(link: Link, plan: Plan, settings: Settings) -> Plan:
-    """Make the tables if they do not exist; returns the plan of the bandit that the schema holds.
+    """Make the tables if they do not exist, and upgrade older ones, under a lock; returns the plan that they hold.
 
     Raises:
         InputError: The schema holds a bandit of another size.
@@ -34,7 +38,8 @@ def install(link: Link, plan: Plan, settings: Settings) -> Plan:
         if table is None:
             if not has_schema:
                 cursor.execute(f"CREATE SCHEMA {schema}")
-            cursor.execute(files(__package__).joinpath("schema.sql").read_text().encode())
+            for name in ("schema.sql", "functions.sql"):
+                cursor.execute(_text(name))
             cursor.execute(
                 "INSERT INTO bandit (format, plan, settings, versions) VALUES (%s, %s, %s, %s)",
                 (FORMAT, json.dumps(plan_fields(plan)), settings_json(settings), json.dumps(_versions())),
@@ -46,6 +51,10 @@ def install(link: Link, plan: Plan, settings: Settings) -> Plan:
             raise StorageError(
                 f"{link.address.shown} has format {found}, but this version reads up to {FORMAT}; update neuralucb."
             )
+        if found < FORMAT:
+            for name in dict.fromkeys(name for to in range(found + 1, FORMAT + 1) for name in UPGRADES[to]):
+                cursor.execute(_text(name))
+            cursor.execute("UPDATE bandit SET format = %s, versions = %s", (FORMAT, json.dumps(_versions())))
         if stored["slots"] != plan.slots and plan.slots != Plan().slots:
             raise InputError(
                 f"slots must be {stored['slots']}, with which {link.address.shown} was made, got {plan.slots}; leave "
@@ -72,6 +81,10 @@ def settings_json(settings: Settings) -> str:
 def is_storable(text: str) -> bool:
     """Whether PostgreSQL can hold a text: it has no NUL, and is Unicode."""
     return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _text(name: str) -> bytes:
+    return files(__package__).joinpath(name).read_bytes()
 
 
 def _versions() -> dict[str, str]:

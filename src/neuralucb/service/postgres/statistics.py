@@ -36,6 +36,7 @@ GAUGES = {
     "epoch": "SELECT epoch FROM learner",
     "learner_unseen_seconds": "SELECT extract(epoch FROM now() - seen_at) FROM learner",
     "snapshots": "SELECT count(*) FROM snapshots",
+    "relearning": "SELECT count(*) FROM deletions WHERE relearned_at IS NULL",
 }
 
 LESSONS = """

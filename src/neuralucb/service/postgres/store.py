@@ -6,31 +6,36 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from neuralucb.features import Vocabulary, own_slots
-from neuralucb.online.compiled import power_of_two
+from neuralucb.online.compiled import Programs, power_of_two
 from neuralucb.online.process_lock import ProcessLock
+from neuralucb.online.removal import check_period
 from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.service.postgres import events, snapshots, statistics
 from neuralucb.service.postgres.activity import recent_activity
 from neuralucb.service.postgres.address import Address, read_address
-from neuralucb.service.postgres.choosing import Chosen, choose
+from neuralucb.service.postgres.choosing import Chosen, choose, unstorable
+from neuralucb.service.postgres.erasure import PATIENCE, exclusion
 from neuralucb.service.postgres.follower import Follower, read_arms
 from neuralucb.service.postgres.learner import Learner, new_state
 from neuralucb.service.postgres.link import Link
 from neuralucb.service.postgres.retention import Retention
-from neuralucb.service.postgres.schema import LOCKS, install, is_storable, settings_json
+from neuralucb.service.postgres.schema import LOCKS, install, is_storable, read_settings, settings_json
 from neuralucb.service.store import (
     Activated,
     Activity,
     Answer,
     Arm,
+    Candidate,
+    CandidateReport,
     Explained,
+    Forgotten,
     Plan,
     Refusal,
     Request,
@@ -49,6 +54,11 @@ REST = 3.0
 BLOCK = 1024
 """Numbers of decisions that a process takes at a time."""
 
+NO_CANDIDATES = (
+    "candidates are followed by a service over a folder, not over PostgreSQL; export the log, and value policies with "
+    "`neuralucb evaluate`."
+)
+
 
 class PostgresStore:
     """What `open_postgres` opens. Its connections come back by themselves; meanwhile methods raise StorageError."""
@@ -65,11 +75,12 @@ class PostgresStore:
         try:
             self.plan: Plan = install(self._links["questions"], plan, Settings())
             self._programs = new_state(self.plan).programs
+            self._floor, self._sizes = self.plan.floor, (1, 0)
             self._links["questions"].execute(
                 "INSERT INTO processes (name, role) VALUES (%s, %s) ON CONFLICT DO NOTHING", self.name, address.role
             )
             initial = self._programs.init()
-            self._follower = Follower(self._links["models"], initial, self.name)
+            self._follower = Follower(self._links["models"], initial, self.name, self._use)
             self._follower.start()
             self._statistics = statistics.Statistics(self._links["questions"])
             if address.role != "serve":
@@ -89,12 +100,8 @@ class PostgresStore:
 
     def warm_up(self, arms: int = 16, decisions: int = 8) -> None:
         """Compile what the first decisions over so many arms need, and up to so many of them at once."""
-        belief, size = self._follower.served.belief, power_of_two(arms)
-        count = 1
-        while count <= decisions:
-            contexts = np.zeros((count, size, self.plan.slots), np.float32)
-            self._programs.choose_many(0, belief, contexts, np.ones((count, size), bool), capacity=size)
-            count *= 2
+        self._sizes = arms, decisions
+        self._compile(self._programs)
 
     def vocabulary(self) -> list[str]:
         """Names of features that have a slot of their own, in the order of slots."""
@@ -124,7 +131,7 @@ class PostgresStore:
         served, settings = self._follower.served, self._follower.settings
         first = {request.event_id: index for index, request in reversed(list(enumerate(requests)))}
         answers: dict[str, Answer | Refusal] = {
-            request.event_id: refusal for request in requests if (refusal := _unstorable(request))
+            request.event_id: refusal for request in requests if (refusal := unstorable(request))
         }
         asked = [requests[index] for index in sorted(first.values()) if requests[index].event_id not in answers]
         made = choose(self._programs, served.belief, asked, self._take_numbers(len(asked)))
@@ -198,17 +205,54 @@ class PostgresStore:
 
     def configure(self, settings: Settings) -> None:
         """Use these from now on, in all replicas."""
-        if settings.wait_seconds is None and settings.aggregation == "sum":
-            raise InputError("wait_seconds must be a number with aggregation sum, got None: sums end when time is up.")
-        for name in ("floor", "schedule"):
-            if getattr(settings, name) is not None:
-                raise InputError(f"{name} stays as the store in PostgreSQL was made; it must be null.")
-        self._ask(
-            "WITH changed AS (UPDATE bandit SET settings = %s RETURNING 1) "
-            "SELECT pg_notify('neuralucb_' || current_schema(), 'settings') FROM changed",
-            settings_json(settings),
-        )
-        self._follower.settings = settings
+        self.amend(lambda _: settings)
+
+    def amend(self, change: Callable[[Settings], Settings]) -> Settings:
+        """Change settings in all replicas; the row is locked meanwhile."""
+
+        def work(cursor: Any) -> Settings:
+            cursor.execute("SELECT settings FROM bandit FOR UPDATE")
+            settings = change(read_settings(cursor.fetchone()[0]))
+            if settings.wait_seconds is None and settings.aggregation == "sum":
+                raise InputError("wait_seconds must be a number with aggregation sum, got None.")
+            cursor.execute("UPDATE bandit SET settings = %s", (settings_json(settings),))
+            cursor.execute("SELECT pg_notify('neuralucb_' || current_schema(), 'settings')")
+            return settings
+
+        changed: Settings = self._questions.run(work)
+        self._follower.use(changed)
+        return changed
+
+    def forget(
+        self, event_ids: Sequence[str] | None, since: float | None, until: float | None, arm: str | None
+    ) -> Forgotten:
+        """Learn no more from these; the learner does so again without them, and deletes snapshots that know them."""
+        if event_ids is None:
+            check_period(since, until)
+        if not all(map(is_storable, (*(event_ids or ()), arm or ""))):
+            raise InputError("event_ids and arm must be text without NUL.")
+        found = self._questions.run(exclusion(event_ids, since, until, arm), patience=PATIENCE)
+        return Forgotten(found.learned, found.decisions - found.learned)
+
+    def deciding(self) -> tuple[str, Candidate]:
+        """The policy of the plan."""
+        return "original", Candidate(self.plan.algorithm, self.plan.options)
+
+    def candidates(self) -> list[CandidateReport]:
+        """None."""
+        return []
+
+    def put_candidate(self, name: str, candidate: Candidate) -> bool:
+        """Refused."""
+        raise InputError(NO_CANDIDATES)
+
+    def remove_candidate(self, name: str) -> bool:
+        """There is none."""
+        return False
+
+    def promote(self, name: str) -> None:
+        """Refused."""
+        raise InputError(NO_CANDIDATES)
 
     def snapshot(self) -> SnapshotRecord:
         """Keep the newest model."""
@@ -279,6 +323,20 @@ class PostgresStore:
     def _ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._questions.execute(statement, *values)
 
+    def _compile(self, programs: Programs) -> None:
+        belief, size = self._follower.served.belief, power_of_two(self._sizes[0])
+        for count in (2**power for power in range(self._sizes[1].bit_length())):
+            contexts = np.zeros((count, size, self.plan.slots), np.float32)
+            programs.choose_many(0, belief, contexts, np.ones((count, size), bool), capacity=size)
+
+    def _use(self, settings: Settings) -> None:
+        """Decide as settings say: another floor is compiled before, while decisions are made with the old one."""
+        floor = self.plan.floor if settings.floor is None else settings.floor
+        if floor != self._floor:
+            self._compile(Programs(self._programs.policy, self.plan.seed, floor))
+            self._programs.set_floor(floor)
+            self._floor = floor
+
     def _change_arms(self, statement: str, *values: Any) -> bool:
         """Change arms in all replicas; the one result of the statement."""
 
@@ -331,7 +389,12 @@ class PostgresStore:
 
 
 def open_postgres(
-    address: str, plan: Plan, *, role: str | None = None, retention: Retention | None = None
+    address: str,
+    plan: Plan,
+    *,
+    role: str | None = None,
+    retention: Retention | None = None,
+    snapshots: tuple[int, int] | None = None,
 ) -> PostgresStore:
     """Open the store at an address, and make it if the schema is empty.
 
@@ -340,6 +403,7 @@ def open_postgres(
         plan: Of a new bandit; one that exists continues as it was made.
         role: `all`, `serve` or `learn`; by default what the address says.
         retention: What the learner keeps how long; by default what the address says.
+        snapshots: Of which the last so many, and the last of each of so many days, unless `retention` is given.
 
     Raises:
         InputError: The address or the plan cannot be used.
@@ -351,16 +415,8 @@ def open_postgres(
     """
     read = read_address(address, role)
     days = None if read.keep_days is None else 86400 * read.keep_days
-    return PostgresStore(read, plan, retention or Retention(decisions=days))
-
-
-def _unstorable(request: Request) -> Refusal | None:
-    """Why PostgreSQL cannot hold a request, if it cannot."""
-    for name, values in (("event_id", [request.event_id]), ("user", [request.user or ""]), ("arm", request.arms)):
-        for value in values:
-            if not is_storable(value):
-                return Refusal("invalid", f"{name} must be text without NUL and lone surrogates, got {value!r:.80}.")
-    return None
+    kept = {} if snapshots is None else {"snapshots": snapshots[0], "days": snapshots[1]}
+    return PostgresStore(read, plan, retention or Retention(decisions=days, **kept))
 
 
 def _answer(
