@@ -29,6 +29,7 @@ from neuralucb.online.inputs import (
 from neuralucb.online.journal import Sync
 from neuralucb.online.keeper import Identity, Keeper, Saved, commit, readable, restore_saved, save
 from neuralucb.online.ledger import Decision, Explanation
+from neuralucb.online.lesson_process import LessonProcess
 from neuralucb.online.lesson_record import warn
 from neuralucb.online.lessons import Background, Lesson, log_failure, train
 from neuralucb.online.process_lock import ProcessLock
@@ -49,7 +50,7 @@ class OnlineBandit:
         seed: Of everything random; the same calls in the same order give the same decisions.
         schedule: When to learn, in observations: `"100"`, or `"10:500,100"`; if not set, `default_schedule`'s.
         learning: `"inline"`: the `observe` that makes a lesson due waits for it; `"background"`: a thread learns;
-            `"manual"`: only `learn()` does.
+            `"process"`: a process of its own does, which delays decisions least; `"manual"`: only `learn()` does.
         window: Learn from the last so many observations only, and forget older ones, for a world that drifts.
         normalize: Show the policy rewards minus their mean, over their standard deviation; decisions are denormalized.
         reward_range: The lowest and the highest reward there can be; those outside are treated as `outside` says.
@@ -80,7 +81,7 @@ class OnlineBandit:
         *,
         seed: int = 0,
         schedule: str | None = None,
-        learning: Literal["inline", "background", "manual"] = "inline",
+        learning: Literal["inline", "background", "process", "manual"] = "inline",
         window: int | None = None,
         normalize: bool = False,
         reward_range: tuple[float, float] | None = None,
@@ -112,6 +113,7 @@ class OnlineBandit:
         """everything it knows, to look at; only the methods of the bandit change it"""
         self._schedule = read_schedule(schedule)
         self._bounds = RewardBounds.read(self.settings)
+        self._process = LessonProcess(policy, self.settings) if learning == "process" else None
         self._lock = ProcessLock()  # held while the state is read or changed
         self._learning = ProcessLock()  # held during a lesson or a snapshot, of which there is one at a time
         self._problem: str | None = None  # why the last lesson or snapshot that was due could not be made, if so
@@ -119,9 +121,8 @@ class OnlineBandit:
         if journal is not None:
             self._keeper = Keeper(Path(journal), sync, self.state, Identity(self.ids, self.settings, self.policy))
             self.ids = self._keeper.identity.ids
-        self._background = Background(self._do_what_is_due) if learning == "background" else None
-        if self._keeper is not None:
-            self._catch_up()
+        self._background = Background(self._do_what_is_due) if learning in ("background", "process") else None
+        self._catch_up()
 
     def select(self, contexts: Any = None, *, arms: Sequence[ArmId] | None = None, available: Any = None) -> Decision:
         """Choose an arm.
@@ -242,7 +243,9 @@ class OnlineBandit:
                 assert training is not None
                 number = self.state.counts["learned"] + self.state.counts["diverged"]
             try:
-                lesson, arrays = train(self.state, training, number)
+                make = train if self._process is None else self._process.train
+                lesson, arrays = make(self.state, training, number)
+                self.state.catch_up(arrays, self._lock)
                 ended = {"promoted": lesson.promoted, "loss": lesson.loss, "failure": lesson.failure}
                 with self._lock:
                     self._commit(Event("learn", ended, arrays))
@@ -337,8 +340,9 @@ class OnlineBandit:
         if self._background is not None:
             self._background.close()
         with self._learning, self._lock:
-            if self._keeper is not None:
-                self._keeper.close()
+            for part in (self._process, self._keeper):
+                if part is not None:
+                    part.close()
 
     def __enter__(self) -> "OnlineBandit":
         return self
@@ -419,8 +423,7 @@ class OnlineBandit:
 
     def _next_lesson(self) -> int | None:
         """At which observation the next lesson is due, if one is."""
-        manual = self.settings["learning"] == "manual"
-        return None if manual else next_due(self._schedule, since=self.state.learned_at)
+        return None if self.settings["learning"] == "manual" else next_due(self._schedule, since=self.state.learned_at)
 
     def _lesson_is_due(self) -> bool:
         due = self._next_lesson()

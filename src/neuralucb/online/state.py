@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import jax
@@ -22,6 +23,9 @@ __all__ = ["Basis", "Event", "Moments", "State", "TrainingInput"]
 COUNTERS = ("decisions", "observed", "expired", "learned", "diverged", "refused", "clipped", "explored")
 DECISION_COUNTERS = ("decisions", "expired", "explored")
 """Those that a rollback leaves as they are."""
+
+CAUGHT_UP = 64
+"""Observations that a lesson's belief may lack when it is adopted: absorbing them takes about a millisecond."""
 
 ROUNDING = 1e-14
 """Relative to the mean, a standard deviation this small is a rounding error of float64."""
@@ -45,6 +49,14 @@ class TrainingInput(NamedTuple):
     """normalized, if the bandit normalizes"""
     previous: int
     """`learned_at` before this lesson"""
+
+
+class _CaughtUp(NamedTuple):
+    """A lesson's belief with observations made during it."""
+
+    belief: Belief
+    total: int
+    refused: int
 
 
 class Moments(NamedTuple):
@@ -125,6 +137,8 @@ class State:
         self.smallest_variance: float = math.inf
         self.training: TrainingInput | None = None
         """of the lesson under way"""
+        self._caught_up: _CaughtUp | None = None
+        """of the lesson under way, once it has been trained"""
         self._anticipating: Belief | None = None
         """`belief_with_pending`, as last computed"""
         self._decided_since: list[int] = []
@@ -175,6 +189,26 @@ class State:
         self.counts["refused"] += refused
         self.version += len(rewards)
 
+    def catch_up(self, arrays: dict[str, np.ndarray], lock: AbstractContextManager[Any]) -> None:
+        """Absorb what was observed during a lesson, without the lock, so that little is left when it is adopted.
+
+        Observations are absorbed one by one in any case, so that the belief is the same to the last bit; but where
+        rewards are normalized, by the scale of the moment when the lesson is adopted, it has to wait for that.
+        """
+        training = self.training
+        if training is None or self.normalize or not arrays:
+            return
+        reached = _CaughtUp(with_leaves(training.belief, arrays), training.total, 0)
+        while True:
+            with lock:
+                contexts, rewards = self.observations.since(reached.total)
+                if len(rewards) <= CAUGHT_UP:
+                    self._caught_up = reached
+                    return
+            belief, refused = self.programs.absorb(reached.belief, contexts, self.normalized(rewards))
+            jax.block_until_ready(belief)
+            reached = _CaughtUp(belief, reached.total + len(rewards), reached.refused + refused)
+
     def normalized(self, rewards: np.ndarray) -> np.ndarray:
         """Rewards in the policy's scale."""
         return self.moments.normalize(rewards) if self.normalize else rewards.astype(np.float32)
@@ -210,6 +244,7 @@ class State:
 
     def abandon(self) -> None:
         """Drop the lesson under way; it is due again."""
+        self._caught_up = None
         if self.training is not None:
             self.learned_at, self.training = self.training.previous, None
 
@@ -330,10 +365,12 @@ class State:
             return
         self.counts["learned"] += 1
         self.loss = fields["loss"]
-        contexts, rewards = self.observations.since(training.total)
-        trained = with_leaves(training.belief, arrays)
-        self.belief, refused = self.programs.absorb(trained, contexts, self.normalized(rewards))
-        self.counts["refused"] += refused
+        reached, self._caught_up = self._caught_up, None
+        if reached is None:
+            reached = _CaughtUp(with_leaves(training.belief, arrays), training.total, 0)
+        contexts, rewards = self.observations.since(reached.total)
+        self.belief, refused = self.programs.absorb(reached.belief, contexts, self.normalized(rewards))
+        self.counts["refused"] += reached.refused + refused
         self.version += 1
         self._end_lesson(training.total, None)
 

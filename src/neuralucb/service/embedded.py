@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -63,19 +63,31 @@ HEALTH_SECONDS = 1.0
 class EmbeddedStore:
     """A `Store` in a folder of this machine. `plan` counts for a new folder only; its slots must be the folder's.
 
-    sync  when the journal is forced to disk, as in OnlineBandit; killing the process loses nothing in any case
+    sync      when the journal is forced to disk, as in OnlineBandit; killing the process loses nothing in any case
+    learning  whether lessons are made by a thread or by a process of its own, as in OnlineBandit
     """
 
+    decides_at_once = True
+
     def __init__(
-        self, folder: str | Path, plan: Plan | None = None, *, sync: Sync = "interval", arms: int = ARMS
+        self,
+        folder: str | Path,
+        plan: Plan | None = None,
+        *,
+        sync: Sync = "interval",
+        arms: int = ARMS,
+        learning: Literal["background", "process"] = "background",
     ) -> None:
         self._book = EventBook()
-        self._bandit = _open(Path(folder), plan or Plan(), self._book, sync)
+        self._bandit = _open(Path(folder), plan or Plan(), self._book, sync, learning)
         self._folder = Path(folder)
         self._arms = power_of_two(arms)
         self._lock = threading.Lock()
         """held while events are resolved or activated: one of reward, activate and settle at a time"""
         self._configuring = threading.Lock()
+        self._deciding = threading.Condition()
+        self._under_way: set[str] = set()
+        """ids of events that a thread is deciding: another one that has the same waits for its answer"""
         self._recent: OrderedDict[str, bytes] = OrderedDict()
         self._ignored = {"repeated": 0, "unknown": 0}
         self._examined: tuple[float, StoreHealth] | None = None
@@ -109,21 +121,16 @@ class EmbeddedStore:
 
     def decide(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Decide together; what has the same event id as an earlier one is answered as that was."""
-        refused: dict[int, Refusal] = {}
-        groups: dict[int, list[int]] = defaultdict(list)
-        first: dict[str, int] = {}
-        """the request that each new event is made for: the same id again is a repeat, also within a batch"""
-        for index, request in enumerate(requests):
-            if request.event_id not in self._book.events and request.event_id not in first:
-                first[request.event_id] = index
-                groups[max(self._arms, power_of_two(len(request.arms)))].append(index)
-        for size, indices in groups.items():
-            for start in range(0, len(indices), BATCH):
-                refused |= self._select(requests, indices[start : start + BATCH], size)
-        return [
-            refused[index] if index in refused else self._answer(request, fresh=first.get(request.event_id) == index)
-            for index, request in enumerate(requests)
-        ]
+        ids = {request.event_id for request in requests}
+        with self._deciding:
+            self._deciding.wait_for(lambda: self._under_way.isdisjoint(ids))
+            self._under_way |= ids
+        try:
+            return self._decide(requests)
+        finally:
+            with self._deciding:
+                self._under_way -= ids
+                self._deciding.notify_all()
 
     def reward(self, rewards: Sequence[Reward]) -> list[Rewarded]:
         """Record rewards, in one record."""
@@ -265,6 +272,23 @@ class EmbeddedStore:
             decisions *= 2
         programs.absorb(state.belief, state.shape.zeros(1), np.zeros(1, np.float32))
 
+    def _decide(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
+        refused: dict[int, Refusal] = {}
+        groups: dict[int, list[int]] = defaultdict(list)
+        first: dict[str, int] = {}
+        """the request that each new event is made for: the same id again is a repeat, also within a batch"""
+        for index, request in enumerate(requests):
+            if request.event_id not in self._book.events and request.event_id not in first:
+                first[request.event_id] = index
+                groups[max(self._arms, power_of_two(len(request.arms)))].append(index)
+        for size, indices in groups.items():
+            for start in range(0, len(indices), BATCH):
+                refused |= self._select(requests, indices[start : start + BATCH], size)
+        return [
+            refused[index] if index in refused else self._answer(request, fresh=first.get(request.event_id) == index)
+            for index, request in enumerate(requests)
+        ]
+
     def _select(self, requests: Sequence[Request], indices: list[int], size: int) -> dict[int, Refusal]:
         """Decide some requests with one call; those that cannot be scored are refused, one by one."""
         chosen = [requests[index] for index in indices]
@@ -349,19 +373,21 @@ class EmbeddedStore:
         return StoreHealth("embedded", failure, writable, self._learner.words(), counters, finite)
 
 
-def _open(folder: Path, plan: Plan, book: EventBook, sync: Sync) -> OnlineBandit:
+def _open(
+    folder: Path, plan: Plan, book: EventBook, sync: Sync, learning: Literal["background", "process"]
+) -> OnlineBandit:
     """The bandit of a folder: a new one, one that learned from a log, or one that has served before."""
     if snapshots.numbers(folder):
         with readable(folder):
             saved = Saved.read(folder, None, None)
-        settings = {**saved.settings, "learning": "background", "sync": sync, "count_pending": False}
+        settings = {**saved.settings, "learning": learning, "sync": sync, "count_pending": False}
         if "annex" not in saved.snapshot.fields["state"]:  # it learned from a log, and has not served yet
             settings |= {"floor": plan.floor}
         bandit = OnlineBandit(saved.policy, **settings, journal=folder, annex=book)
     else:
         policy = build(plan.algorithm, dim=plan.slots, **plan.options)
         bandit = OnlineBandit(
-            policy, seed=plan.seed, schedule=plan.schedule, learning="background", window=plan.window, floor=plan.floor,
+            policy, seed=plan.seed, schedule=plan.schedule, learning=learning, window=plan.window, floor=plan.floor,
             journal=folder, sync=sync, annex=book,
         )  # fmt: skip
     try:

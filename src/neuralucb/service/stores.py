@@ -35,6 +35,6 @@ def open_store(address: str, plan: Plan, *, sync: Sync = "interval", arms: int =
         raise InputError(f"--store must be a folder, or postgresql://…, got {address.partition('://')[0]!r:.40}://….")
     from neuralucb.service.embedded import EmbeddedStore
 
-    store = EmbeddedStore(Path(address), plan, sync=sync, arms=arms)
+    store = EmbeddedStore(Path(address), plan, sync=sync, arms=arms, learning="process")
     store.warm_up()
     return store
