@@ -1,4 +1,4 @@
-"""Requests that come together are handled together: one thread takes all that wait, however many, in one call.
+"""Requests that come together are handled together: a thread takes all that wait, however many, in one call.
 
 Nobody is made to wait for company: while one batch is handled the next one gathers, so that batches grow with the load.
 """
@@ -19,23 +19,31 @@ Result = TypeVar("Result")
 
 
 class Batcher(Generic[Item, Result]):
-    """Calls `handle(items)` in a thread of its own, with up to `most` items; at most `queue` of them wait.
+    """Calls `handle(items)` in threads of its own, with up to `most` items; at most `queue` of them wait.
 
     `handle` returns one result per item; an exception among the results is raised for its item alone, one that it
-    raises for all of them.
+    raises for all of them. With two threads, one can run compiled code while the other runs Python.
     """
 
     def __init__(
-        self, name: str, handle: Callable[[Sequence[Item]], Sequence[Result | Exception]], *, most: int, queue: int
+        self,
+        name: str,
+        handle: Callable[[Sequence[Item]], Sequence[Result | Exception]],
+        *,
+        most: int,
+        queue: int,
+        threads: int = 1,
     ) -> None:
         self._handle, self._most, self._queue = handle, most, queue
         self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
-        self._ready = threading.Event()
+        self._ready = threading.Semaphore(0)
+        """counts calls of `submit_many` that no thread has answered by looking what waits"""
         self._closing = False
         self.batches: int = 0
         self.handled: int = 0
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        self._threads = [threading.Thread(target=self._run, name=name, daemon=True) for _ in range(threads)]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def waiting(self) -> int:
@@ -59,26 +67,33 @@ class Batcher(Generic[Item, Result]):
         loop = asyncio.get_running_loop()
         pairs: list[tuple[Item, asyncio.Future[Result]]] = [(item, loop.create_future()) for item in items]
         self._waiting.extend(pairs)
-        self._ready.set()
+        for _ in range(-(-len(items) // self._most)):  # a thread for each part
+            self._ready.release()
         return [future for _, future in pairs]
 
     def close(self) -> None:
         """Handle what waits, and stop."""
         self._closing = True
-        self._ready.set()
-        self._thread.join()
+        self._ready.release(len(self._threads))
+        for thread in self._threads:
+            thread.join()
 
     def _run(self) -> None:
         while True:
-            self._ready.wait()
-            self._ready.clear()
-            while self._waiting:
-                self._handle_some()
+            self._ready.acquire()
+            while taken := self._take():
+                self._handle_some(taken)
             if self._closing:
                 return
 
-    def _handle_some(self) -> None:
-        taken = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
+    def _take(self) -> "list[tuple[Item, asyncio.Future[Result]]]":
+        taken: list[tuple[Item, asyncio.Future[Result]]] = []
+        with suppress(IndexError):  # another thread has taken the last
+            while len(taken) < self._most:
+                taken.append(self._waiting.popleft())
+        return taken
+
+    def _handle_some(self, taken: "list[tuple[Item, asyncio.Future[Result]]]") -> None:
         try:
             results: Sequence[Result | Exception] = self._handle([item for item, _ in taken])
         except Exception as problem:

@@ -28,6 +28,9 @@ __all__ = ["Engine"]
 MOST = 64
 """Requests that are decided in one call: more would make the first of them wait for the last."""
 
+DECIDERS = 2
+"""Threads that decide, where the store can be asked by several: one runs compiled code while the other encodes."""
+
 VALUE_SECONDS = 2.0
 """For how long what decisions were worth counts as new."""
 
@@ -57,9 +60,10 @@ class Engine:
         self.encoder: Encoder = Encoder(
             plan.slots, store.vocabulary(), interactions=plan.interactions, assign=store.assign_slots
         )
-        """used by the deciding thread alone"""
-        queue = config.limits.queue
-        self.deciding: Batcher[Ask, Made] = Batcher("deciding", self._decide, most=MOST, queue=queue)
+        """used by the deciding threads alone, one at a time"""
+        self._encoding = threading.Lock()
+        queue, threads = config.limits.queue, DECIDERS if store.decides_at_once else 1
+        self.deciding: Batcher[Ask, Made] = Batcher("deciding", self._decide, most=MOST, queue=queue, threads=threads)
         self.rewarding: Batcher[Reward, Rewarded] = Batcher("rewarding", store.reward, most=4 * MOST, queue=4 * queue)
         self._others = ThreadPoolExecutor(OPERATING, "operating")
         self._settler: asyncio.Task[None] | None = None
@@ -119,8 +123,9 @@ class Engine:
             await loop.run_in_executor(None, finish)
 
     def _decide(self, asks: Sequence[Ask]) -> list[Made | Exception]:
-        """Encode requests, and let the store decide all that can be; in the deciding thread."""
-        read: list[Request | Exception] = [self._read(ask) for ask in asks]
+        """Encode requests, and let the store decide all that can be; in a deciding thread."""
+        with self._encoding:
+            read: list[Request | Exception] = [self._read(ask) for ask in asks]
         requests = [each for each in read if isinstance(each, Request)]
         answers = iter(self.store.decide(requests) if requests else ())
         made: list[Made | Exception] = []

@@ -44,7 +44,8 @@ def serve(address: str, config: Config, *, host: str, port: int) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what exists now stays: the collector need not look at it again
-        asyncio.run(_serve(store, config, host, port))
+        with asyncio.Runner(loop_factory=_fast_loop()) as runner:
+            runner.run(_serve(store, config, host, port))
     finally:
         store.close()
 
@@ -63,6 +64,15 @@ def check_address(host: str, config: Config) -> None:
             f"--host {host} can be reached from other machines, so that requests need tokens: set [tokens] in the file "
             "of --config, or serve on 127.0.0.1."
         )
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, where there is one: it takes half the time per request."""
+    try:
+        from uvloop import new_event_loop
+    except ModuleNotFoundError:  # as on Windows
+        return None
+    return new_event_loop
 
 
 async def _serve(store: Store, config: Config, host: str, port: int) -> None:

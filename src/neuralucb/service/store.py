@@ -285,6 +285,10 @@ class Store(Protocol):
     def plan(self) -> Plan:
         """With which the store was made, which may be long ago: the encoder takes its `slots` and `interactions`."""
 
+    @property
+    def decides_at_once(self) -> bool:
+        """Whether several threads may call `decide` at the same time."""
+
     def vocabulary(self) -> list[str]:
         """The names of features that have a slot of their own; the i-th has slot i. Grows at its end, never else."""
 

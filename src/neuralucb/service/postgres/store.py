@@ -53,6 +53,8 @@ BLOCK = 1024
 class PostgresStore:
     """What `open_postgres` opens. Its connections come back by themselves; meanwhile methods raise StorageError."""
 
+    decides_at_once = False
+
     def __init__(self, address: Address, plan: Plan, retention: Retention) -> None:
         self.address: Address = address
         self.name: str = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
