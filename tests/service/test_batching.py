@@ -57,3 +57,22 @@ def test_what_gathers_while_a_batch_is_handled_is_the_next_batch():
 
     asyncio.run(run())
     assert sizes == [1, 4, 2]
+
+
+def test_two_threads_handle_two_parts_at_once_and_close_after_all_of_them():
+    both = threading.Barrier(2)
+
+    def handle(items):
+        both.wait(30)  # fails unless the other thread is here too
+        return items
+
+    async def run():
+        batcher = Batcher("test", handle, most=2, queue=10, threads=2)
+        try:
+            assert await asyncio.gather(*batcher.submit_many(range(4))) == [0, 1, 2, 3]
+            left = batcher.submit_many(range(4))
+        finally:
+            await asyncio.get_running_loop().run_in_executor(None, batcher.close)
+        assert await asyncio.gather(*left) == [0, 1, 2, 3]
+
+    asyncio.run(run())

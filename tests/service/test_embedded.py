@@ -1,5 +1,8 @@
 """The embedded store: the life of an event, restarts, repeats, and a vocabulary that is never lost."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+
 import numpy as np
 import pytest
 
@@ -86,6 +89,27 @@ def test_two_requests_with_one_event_id_in_a_batch_are_one_event(opened):
     assert (first.repeated, second.repeated) == (False, True)
     assert other.code == "conflict"
     assert store.health().counters["decisions"] == 1
+
+
+def test_one_event_that_two_threads_decide_at_once_is_decided_once(opened, monkeypatch):
+    store, entered, go_on = opened(), threading.Event(), threading.Event()
+    select = store._bandit.select_many
+
+    def select_slowly(*args, **more):
+        entered.set()
+        assert go_on.wait(30)
+        return select(*args, **more)
+
+    monkeypatch.setattr(store._bandit, "select_many", select_slowly)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(store.decide, [request("e")])
+        assert entered.wait(30)
+        second = threads.submit(store.decide, [request("e"), request("f")])
+        assert not wait([second], timeout=0.1).done
+        go_on.set()
+        (one,), (again, other) = first.result(), second.result()
+    assert (one.repeated, again.repeated, other.repeated) == (False, True, False)
+    assert store.health().counters["decisions"] == 2
 
 
 def test_arms_that_are_not_allowed_have_no_chance_and_an_imposed_one_has_all(opened):

@@ -31,6 +31,11 @@ SWITCH_SECONDS = 0.0005
 """After which a thread that waits for Python's lock gets it: a decision must not wait 5 ms for a lesson's thread."""
 
 
+RARELY = 1000
+"""Collections of young objects before the collector looks at all of them: with 50 000 events remembered that takes
+0.1 s, in which nobody is answered."""
+
+
 def serve(address: str, config: Config, *, host: str, port: int) -> None:
     """Serve until SIGTERM or Ctrl-C: requests under way are finished, and the store is closed.
 
@@ -44,6 +49,7 @@ def serve(address: str, config: Config, *, host: str, port: int) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what exists now stays: the collector need not look at it again
+        gc.set_threshold(*gc.get_threshold()[:2], RARELY)
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
             runner.run(_serve(store, config, host, port))
     finally:

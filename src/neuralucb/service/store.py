@@ -20,7 +20,7 @@ activated.
 acknowledged is lost by `kill -9`. What it raises has not happened, or may be repeated: all methods are idempotent.
 
 **Threads.** Methods block, and are called from several threads at once, never from an event loop: `decide` from one
-thread, `reward` and `activate` from one, all others from any. None waits for a lesson.
+thread unless it `decides_at_once`, `reward` and `activate` from one, all others from any. None waits for a lesson.
 """
 
 from collections.abc import Mapping, Sequence
