@@ -106,7 +106,8 @@ class EmbeddedStore:
 
     def warm_up(self) -> None:
         """Compile what the first requests need; not lessons, for which no request waits."""
-        self._compile(self._bandit.state.programs)
+        with self._learner.pause:  # a snapshot after a long replay would compete with it
+            self._compile(self._bandit.state.programs)
 
     def vocabulary(self) -> list[str]:
         """Names with slots of their own."""

@@ -42,17 +42,24 @@ def serve(address: str, config: Config, *, host: str, port: int) -> None:
     Raises InputError or StorageError if it cannot start.
     """
     check_address(host, config)
-    store = open_store(address, config.plan, sync=config.sync, arms=config.arms)
+    gc.collect()
+    gc.disable()  # a restored store is all objects that stay: looking at them while it is opened takes a second
+    try:
+        store = open_store(address, config.plan, sync=config.sync, arms=config.arms)
+    except BaseException:
+        gc.enable()
+        raise
     try:
         if config.settings is not None and config.settings != store.settings():
             store.configure(config.settings)
         sys.setswitchinterval(SWITCH_SECONDS)
-        gc.collect()
         gc.freeze()  # what exists now stays: the collector need not look at it again
+        gc.enable()
         gc.set_threshold(*gc.get_threshold()[:2], RARELY)
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
             runner.run(_serve(store, config, host, port))
     finally:
+        gc.enable()
         store.close()
 
 
