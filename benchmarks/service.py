@@ -1,11 +1,13 @@
 """The decision service under load: decisions per second and latency, over loopback, from a process of its own.
 
-    python benchmarks/service.py                    # the server is started and stopped
-    python benchmarks/service.py --seconds 600      # as long as the claim in docs/benchmarks.md
+    python benchmarks/service.py                                # the server is started and stopped
+    python benchmarks/service.py --parts rate --seconds 600     # as long as the claim in docs/benchmarks.md
+    python benchmarks/service.py --parts peer                   # beside a service around Vowpal Wabbit
+    python benchmarks/service.py --parts restart                # killed with 100 000 observations, and started again
 
-10 arms with 50 numbers each, journal on, a reward for every decision, learning in the background. Three loads: requests
-at a fixed rate, whatever the answers take (latency counts from when a request was due); as many as several connections
-can make one after the other; and batches of 100.
+10 arms with 50 numbers each, journal on, a reward for every decision, learning in the background. The loads: `rate`,
+requests at a fixed rate, whatever the answers take (latency counts from when a request was due); `closed`, as many as
+16 connections can make one after the other; `overload`, the same from 400 without rewards; and `batches` of 100.
 """
 
 import argparse
@@ -19,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 ARMS, FEATURES = 10, 50
@@ -154,31 +157,111 @@ async def measure(process, port, arguments):
     await closed(port, 4, 3, "warm")
     print("| load | decisions/s | p50 ms | p99 ms | p99.9 ms | 429 | other errors |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    row(f"{arguments.rate} per second", *await at_rate(port, arguments.rate, arguments.seconds, "rate"))
-    row("16 connections", *await closed(port, 16, arguments.seconds, "closed"))
-    before = memory(process)
-    row("400 connections", *await closed(port, 400, arguments.seconds, "overload", with_rewards=False))
-    print(f"memory: {before} MB before the last, {memory(process)} MB after it")
-    print(f"batches of 100: {await batched(port, arguments.seconds):.0f} decisions/s")
+    if "rate" in arguments.parts:
+        row(f"{arguments.rate} per second", *await at_rate(port, arguments.rate, arguments.seconds, "rate"))
+    if "closed" in arguments.parts:
+        row("16 connections", *await closed(port, 16, arguments.seconds, "closed"))
+    if "overload" in arguments.parts:
+        before = memory(process)
+        row("400 connections", *await closed(port, 400, arguments.seconds, "overload", with_rewards=False))
+        print(f"memory: {before} MB before the last, {memory(process)} MB after it")
+    if "batches" in arguments.parts:
+        print(f"batches of 100: {await batched(port, arguments.seconds):.0f} decisions/s")
+
+
+async def measure_peer(port, seconds, rounds=2):
+    """Decisions per second of both services, in turns; rewards are learned in the first, and not sent in batches."""
+    with started([sys.executable, str(Path(__file__).parent / "vw_service.py"), "0"]) as (_, theirs):
+        for turn in range(rounds):
+            for name, each in (("neuralucb", port), ("Vowpal Wabbit", theirs)):
+                await closed(each, 4, 2, f"warm-{turn}")
+                _, statuses, took = await closed(each, 16, seconds, f"peer-{turn}")
+                many = await batched(each, seconds)
+                print(f"| {name} | {statuses[200] / took:.0f} | {many:.0f} |", flush=True)
+
+
+async def fill(port, count, name, size=100):
+    """Make so many decisions, and send their rewards."""
+    ready, connection = bodies(size), await Connection(port).open()
+    for first in range(0, count, size):
+        events = [f"{name}-{first + index}" for index in range(size)]
+        asks = (b'{"event_id":"%s",' % event.encode() + body[1:] for event, body in zip(events, ready, strict=True))
+        status, _ = await connection.post("/v1/decide/batch", b'{"requests":[' + b",".join(asks) + b"]}")
+        assert status == 200, status
+        rewards = [{"event_id": event, "reward": random.random()} for event in events]
+        status, _ = await connection.post("/v1/reward/batch", json.dumps({"rewards": rewards}).encode())
+        assert status == 200, status
+
+
+async def first_decision(port):
+    connection = await Connection(port).open()
+    status, _ = await decide(connection, bodies(1)[0], f"first-{time.time()}")
+    assert status == 200, status
+
+
+async def snapshot(port):
+    status, _ = await (await Connection(port).open()).post("/v1/snapshots", b"{}")
+    assert status == 201, status
+
+
+def measure_restarts(folder, observations, tails):
+    """Seconds from the start of a process to its first decision, after kills with so many events since a snapshot."""
+    with started(service(folder)) as (process, port):
+        asyncio.run(fill(port, observations, "fill"))
+        for turn, tail in enumerate(tails):
+            asyncio.run(snapshot(port))
+            asyncio.run(fill(port, tail, f"tail-{turn}"))
+            process.kill()
+            process.wait()
+            began = time.perf_counter()
+            process, port = start(service(folder))
+            asyncio.run(first_decision(port))
+            print(f"{observations} observations, {tail} since the snapshot: {time.perf_counter() - began:.1f} s")
+        process.kill()
+        process.wait()
+
+
+def service(folder):
+    return [sys.executable, "-m", "neuralucb.cli", "serve", "--port", "0", "--store", f"{folder}/store"]
+
+
+def start(command):
+    """A service, and its port."""
+    paths = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": paths})
+    return process, int(process.stdout.readline().rsplit(":", 1)[1])
+
+
+@contextmanager
+def started(command):
+    process, port = start(command)
+    try:
+        yield process, port
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rate", type=int, default=500)
+    parser.add_argument("--parts", default="rate,closed,overload,batches")
+    parser.add_argument("--observations", type=int, default=100_000)
     arguments = parser.parse_args()
-    paths = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "neuralucb.cli", "serve", "--port", "0", "--store", f"{folder}/store"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": paths})
-        try:
-            began = time.perf_counter()
-            port = int(process.stdout.readline().rsplit(":", 1)[1])
+        if "restart" in arguments.parts:
+            measure_restarts(folder, arguments.observations, (0, 0, 30_000))
+            return
+        began = time.perf_counter()
+        with started(service(folder)) as (process, port):
             print(f"ready after {time.perf_counter() - began:.1f} s")
-            asyncio.run(measure(process, port, arguments))
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(60)
+            if "peer" in arguments.parts:
+                print("| service | decisions/s, 16 connections with rewards | decisions/s, batches of 100 |")
+                print("| --- | --- | --- |")
+                asyncio.run(measure_peer(port, arguments.seconds))
+            else:
+                asyncio.run(measure(process, port, arguments))
 
 
 if __name__ == "__main__":

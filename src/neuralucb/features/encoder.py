@@ -139,13 +139,16 @@ class Encoder:
         if self.interactions:
             own = [with_products(shared, part, self.interactions) for part in own]
         common = _floats(shared.names, shared.values)
-        alike = len({part.names for part in own}) == 1
+        names = own[0].names if own else ()
+        alike = bool(own) and all(part.names is names or part.names == names for part in own)
         parts = (
             [_floats(own[0].names, *(part.values for part in own))]
             if alike
             else [_floats(part.names, part.values) for part in own]
         )
-        self._learn_names(chain(shared.names, *(part.names for part in own)))
+        kinds = {shared.names, *(part.names for part in (own[:1] if alike else own))}
+        if not kinds - {()} <= self._layouts.keys():  # else all of them are known
+            self._learn_names(chain(shared.names, *(part.names for part in own)))
         rows = np.zeros((len(own), self.slots), np.float32)
         self._add(rows, shared.names, common)
         for first, part in enumerate(parts):  # one part for all rows, or one per row

@@ -51,7 +51,7 @@ class OnlineBandit:
         seed: Of everything random; the same calls in the same order give the same decisions.
         schedule: When to learn, in observations: `"100"`, or `"10:500,100"`; if not set, `default_schedule`'s.
         learning: `"inline"`: the `observe` that makes a lesson due waits for it; `"background"`: a thread learns;
-            `"manual"`: only `learn()` does.
+            `"process"`: a process of its own does, which delays decisions least; `"manual"`: only `learn()` does.
         window: Learn from the last so many observations only, and forget older ones, for a world that drifts.
         normalize: Show the policy rewards minus their mean, over their standard deviation; decisions are denormalized.
         reward_range: The lowest and the highest reward there can be; those outside are treated as `outside` says.
@@ -82,7 +82,7 @@ class OnlineBandit:
         *,
         seed: int = 0,
         schedule: str | None = None,
-        learning: Literal["inline", "background", "manual"] = "inline",
+        learning: Literal["inline", "background", "process", "manual"] = "inline",
         window: int | None = None,
         normalize: bool = False,
         reward_range: tuple[float, float] | None = None,
@@ -241,7 +241,7 @@ class OnlineBandit:
             logger `neuralucb` and `health()` say why.
         """
         with self._learning:
-            return give_lesson(self.state, self._lock, self._commit)
+            return give_lesson(self.state, self._lock, self._commit, self._duties.trainer)
 
     def forget(
         self, decision_ids: Sequence[str] | None = None, *, since: float | None = None, until: float | None = None,

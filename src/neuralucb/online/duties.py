@@ -1,10 +1,11 @@
-"""What a bandit does by itself when it is due: lessons and snapshots, at once or in a thread."""
+"""What a bandit does by itself when it is due, lessons and snapshots: at once, in a thread, or in a process."""
 
 from collections.abc import Callable
 from typing import Any
 
 from neuralucb.online.keeper import Keeper
-from neuralucb.online.lessons import Background, log_failure
+from neuralucb.online.lesson_process import LessonProcess
+from neuralucb.online.lessons import Background, Trainer, log_failure
 from neuralucb.online.process_lock import ProcessLock
 from neuralucb.online.state import State
 from neuralucb.schedules import next_due, read_schedule
@@ -34,7 +35,9 @@ class Duties:
         self._state, self._settings, self._keeper = state, settings, keeper
         self._lock, self._learning, self._learn = lock, learning, learn
         self._schedule = read_schedule(settings["schedule"])
-        self._background = Background(self._do_what_is_due) if settings["learning"] == "background" else None
+        how = settings["learning"]
+        self._process = LessonProcess(state.programs.policy, settings) if how == "process" else None
+        self._background = Background(self._do_what_is_due) if how in ("background", "process") else None
 
     def catch_up(self, *, lessons: bool = True) -> None:
         """Make what is due. After a decision, which waits for no lesson, only a snapshot, and none during a lesson."""
@@ -48,15 +51,23 @@ class Duties:
             finally:
                 self._learning.release()
 
+    @property
+    def trainer(self) -> Trainer | None:
+        """What computes lessons, if it is not this process."""
+        return None if self._process is None else self._process.train
+
     def next_lesson(self) -> int | None:
         """At which observation the next lesson is due, if one is."""
         is_manual = self._settings["learning"] == "manual"
         return None if is_manual else next_due(self._schedule, since=self._state.learned_at)
 
     def close(self) -> None:
-        """Wait for the lesson under way, if a thread makes it."""
+        """Wait for the lesson under way, if a thread makes it, and end what was started for lessons."""
         if self._background is not None:
             self._background.close()
+        if self._process is not None:
+            with self._learning:
+                self._process.close()
 
     def _lesson_is_due(self) -> bool:
         due, state = self.next_lesson(), self._state

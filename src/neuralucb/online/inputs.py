@@ -29,7 +29,7 @@ __all__ = [
     "read_settings",
 ]
 
-LEARNING = ("inline", "background", "manual")
+LEARNING = ("inline", "background", "process", "manual")
 OUTSIDE = ("refuse", "clip")
 LARGEST = float(np.finfo(np.float32).max)
 """Policies learn from rewards in float32."""

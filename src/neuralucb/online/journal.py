@@ -65,6 +65,8 @@ class Journal:
         self.number: int = 0
         """of the next record"""
         self.segment: int = 0
+        self._newest = ""
+        """the path of the segment: making it anew for every record takes longer than looking it up"""
         self._closing = threading.Event()
         self._syncer: threading.Thread | None = None
 
@@ -82,6 +84,7 @@ class Journal:
             if self._handle is not None:
                 os.close(self._handle)
             self._handle, self.segment, self.number = handle, segment, number
+            self._newest = str(self._path(segment))
         if self._sync == "interval" and self._syncer is None:
             self._syncer = threading.Thread(target=self._sync_regularly, name="journal", daemon=True)
             self._syncer.start()
@@ -152,7 +155,7 @@ class Journal:
     def _require_file(self, handle: int) -> None:
         """Raise OSError if the segment is no longer in its folder: what is written to it would be lost."""
         try:
-            found = os.path.samestat(os.stat(self._path(self.segment)), os.fstat(handle))
+            found = os.path.samestat(os.stat(self._newest), os.fstat(handle))
         except FileNotFoundError:
             found = False
         if not found:

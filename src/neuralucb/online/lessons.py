@@ -3,19 +3,24 @@
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+import jax
 import numpy as np
 
 from neuralucb.online.codec import changed_leaves, leaves_of, with_leaves
 from neuralucb.online.compiled import ROWS
 from neuralucb.online.lesson_record import warn
-from neuralucb.online.state import Event, State, TrainingInput
+from neuralucb.online.state import Event, State
+from neuralucb.online.training_input import CaughtUp, TrainingInput
 from neuralucb.policy import Belief
 from neuralucb.runtime.errors import StorageError
 from neuralucb.runtime.records import brief
 
-__all__ = ["Background", "Lesson", "give_lesson", "log_failure", "train"]
+__all__ = ["Background", "Lesson", "Trainer", "give_lesson", "log_failure", "train"]
+
+CAUGHT_UP = 64
+"""Observations that a lesson's belief may lack when it is adopted: absorbing them takes about a millisecond."""
 
 
 @brief
@@ -36,6 +41,10 @@ class Lesson(NamedTuple):
     """how many it was trained on"""
     failure: str | None = None
     """why it was not promoted"""
+
+
+Trainer: TypeAlias = Callable[[State, TrainingInput, int], tuple[Lesson, dict[str, np.ndarray]]]
+"""state, what the lesson starts from, its number -> the lesson, and the arrays of the belief that it changed"""
 
 
 class Background:
@@ -67,15 +76,22 @@ class Background:
             self._learn()
 
 
-def give_lesson(state: State, lock: AbstractContextManager[Any], commit: Callable[[Event], None]) -> Lesson:
-    """One lesson; the lock is held while it begins and when it ends, not while it is computed."""
+def give_lesson(
+    state: State, lock: AbstractContextManager[Any], commit: Callable[[Event], None], make: Trainer | None = None
+) -> Lesson:
+    """One lesson; the lock is held while it begins and when it ends, not while it is computed.
+
+    make  computes it; `train` if not given, as also where all is learned again
+    """
     with lock:
         commit(Event("start", {}, {}))
         training = state.training
         assert training is not None
         number = state.counts["learned"] + state.counts["diverged"]
     try:
-        lesson, arrays = train(state, training, number)
+        chosen = train if make is None or training.relearns else make
+        lesson, arrays = chosen(state, training, number)
+        _catch_up(state, arrays, lock)
         ended = {"promoted": lesson.promoted, "loss": lesson.loss, "failure": lesson.failure}
         with lock:
             commit(Event("learn", ended, arrays))
@@ -115,6 +131,27 @@ def train(state: State, training: TrainingInput, number: int) -> tuple[Lesson, d
 def log_failure(problem: Exception) -> str:
     """Log why a lesson or snapshot failed, and return it for `health()`: the reward that made it due was recorded."""
     return warn(f"a lesson or a snapshot that was due failed: {type(problem).__name__}: {problem}")
+
+
+def _catch_up(state: State, arrays: dict[str, np.ndarray], lock: AbstractContextManager[Any]) -> None:
+    """Absorb what was observed during a lesson, without the lock, so that little is left when it is adopted.
+
+    Observations are absorbed one by one in any case, so that the belief is the same to the last bit; but where rewards
+    are normalized, by the scale of the moment when the lesson is adopted, it has to wait for that.
+    """
+    training = state.training
+    if training is None or state.normalize or not arrays:
+        return
+    reached = CaughtUp(training, with_leaves(training.belief, arrays), training.total, 0)
+    while True:
+        with lock:
+            contexts, rewards = state.observations.since(reached.total)
+            if len(rewards) <= CAUGHT_UP:
+                state.caught_up = reached
+                return
+        belief, refused = state.programs.absorb(reached.belief, contexts, state.normalized(rewards))
+        jax.block_until_ready(belief)
+        reached = CaughtUp(training, belief, reached.total + len(rewards), reached.refused + refused)
 
 
 def _relearn(state: State, training: TrainingInput) -> tuple[Lesson, dict[str, np.ndarray]]:

@@ -17,9 +17,10 @@ from neuralucb.online.ledger import DecisionBatch, Ledger, column, refitted
 from neuralucb.online.lesson_record import UNKNOWN, LessonRecord
 from neuralucb.online.moments import Moments
 from neuralucb.online.observations import Observations
+from neuralucb.online.training_input import CaughtUp, TrainingInput
 from neuralucb.policy import Belief, Origin
 
-__all__ = ["Basis", "Event", "State", "TrainingInput"]
+__all__ = ["Basis", "Event", "State"]
 
 COUNTERS = ("decisions", "observed", "expired", "learned", "diverged", "refused", "clipped", "explored")
 DECISION_COUNTERS = ("decisions", "expired", "explored")
@@ -32,20 +33,6 @@ class Event(NamedTuple):
     kind: str
     fields: dict[str, Any]
     arrays: dict[str, np.ndarray]
-
-
-class TrainingInput(NamedTuple):
-    """What a lesson starts from: copied at its start, while other threads go on."""
-
-    belief: Belief
-    total: int
-    contexts: Any
-    rewards: np.ndarray
-    """normalized, if the bandit normalizes"""
-    previous: int
-    """`learned_at` before this lesson"""
-    relearns: bool = False
-    """whether it starts from nothing, since observations were removed: the belief is that before the first"""
 
 
 class Basis(NamedTuple):
@@ -103,6 +90,7 @@ class State:
         self.loss: float = math.nan
         self.smallest_variance: float = math.inf
         self.training: TrainingInput | None = None
+        self.caught_up: CaughtUp | None = None
         """of the lesson under way"""
         self._anticipating: Belief | None = None
         """`belief_with_pending`, as last computed"""
@@ -377,10 +365,12 @@ class State:
         training, self.training = self.training, None
         assert training is not None
         if fields["promoted"] or training.relearns:
-            contexts, rewards = self.observations.since(training.total)
-            trained = with_leaves(training.belief, arrays)
-            self.belief, refused = self.programs.absorb(trained, contexts, self.normalized(rewards))
-            self.counts["refused"] += refused + fields.get("refused", 0)
+            reached, self.caught_up = self.caught_up, None
+            if reached is None or reached.lesson is not training:
+                reached = CaughtUp(training, with_leaves(training.belief, arrays), training.total, 0)
+            contexts, rewards = self.observations.since(reached.total)
+            self.belief, refused = self.programs.absorb(reached.belief, contexts, self.normalized(rewards))
+            self.counts["refused"] += reached.refused + refused + fields.get("refused", 0)
             self.version += 1
             self.relearns = False
         if not fields["promoted"]:

@@ -1,6 +1,7 @@
 """The bandit of an embedded store's folder: a new one, one that learned from a log, or one that has served before."""
 
 from pathlib import Path
+from typing import Literal
 
 from neuralucb.algorithms import build
 from neuralucb.features import Vocabulary
@@ -14,19 +15,21 @@ from neuralucb.service.store import Plan, Settings
 __all__ = ["open_folder"]
 
 
-def open_folder(folder: Path, plan: Plan, book: EventBook, sync: Sync) -> OnlineBandit:
+def open_folder(
+    folder: Path, plan: Plan, book: EventBook, sync: Sync, learning: Literal["background", "process"]
+) -> OnlineBandit:
     """Open it, or make it by the plan; the book is its annex."""
     if snapshots.numbers(folder):
         with readable(folder):
             saved = Saved.read(folder, None, None)
-        settings = {**saved.settings, "learning": "background", "sync": sync, "count_pending": False}
+        settings = {**saved.settings, "learning": learning, "sync": sync, "count_pending": False}
         if "annex" not in saved.snapshot.fields["state"]:  # it learned from a log, and has not served yet
             settings |= {"floor": plan.floor}
         bandit = OnlineBandit(saved.policy, **settings, journal=folder, annex=book)
     else:
         policy = build(plan.algorithm, dim=plan.slots, **plan.options)
         bandit = OnlineBandit(
-            policy, seed=plan.seed, schedule=plan.schedule, learning="background", window=plan.window, floor=plan.floor,
+            policy, seed=plan.seed, schedule=plan.schedule, learning=learning, window=plan.window, floor=plan.floor,
             journal=folder, sync=sync, annex=book,
         )  # fmt: skip
     try:

@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -71,8 +71,9 @@ HEALTH_SECONDS = 1.0
 class EmbeddedStore:
     """A `Store` in a folder of this machine. `plan` counts for a new folder only; its slots must be the folder's.
 
+    sync       when the journal is forced to disk, as in OnlineBandit; killing the process loses nothing in any case
     retention  which snapshots are kept
-    sync  when the journal is forced to disk, as in OnlineBandit; killing the process loses nothing in any case
+    learning   whether lessons are made by a thread or by a process of its own, as in OnlineBandit
     """
 
     def __init__(
@@ -83,9 +84,10 @@ class EmbeddedStore:
         sync: Sync = "interval",
         arms: int = ARMS,
         retention: Retention = RETENTION,
+        learning: Literal["background", "process"] = "background",
     ) -> None:
         self._book = EventBook()
-        self._bandit = open_folder(Path(folder), plan or Plan(), self._book, sync)
+        self._bandit = open_folder(Path(folder), plan or Plan(), self._book, sync, learning)
         self._bandit.retain(*retention)
         self._folder = Path(folder)
         self._arms = power_of_two(arms)
@@ -114,7 +116,8 @@ class EmbeddedStore:
 
     def warm_up(self) -> None:
         """Compile what the first requests need; not lessons, for which no request waits."""
-        self._compile(self._bandit.state.programs, self._bandit.state.belief)
+        with self._learner.pause:  # a snapshot after a long replay would compete with it
+            self._compile(self._bandit.state.programs, self._bandit.state.belief)
 
     def vocabulary(self) -> list[str]:
         """Names with slots of their own."""

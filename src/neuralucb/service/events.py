@@ -86,12 +86,12 @@ class Kept(NamedTuple):
 
     def answer(self, *, repeated: bool = False) -> Answer:
         """As the caller sees it."""
-        count = len(self.arms)
         score, propensities = (self.numbers(name).astype(np.float64) for name in ("score", "propensities"))
-        allowed = np.ones(count, bool)
-        allowed[list(self.excluded)] = False
-        preferred = int(np.where(allowed, score, -np.inf).argmax())
-        chosen = int(column(self.row[None], "chosen")[0])
+        rated = score
+        if self.excluded:
+            rated = score.copy()
+            rated[list(self.excluded)] = -np.inf
+        preferred, chosen = int(rated.argmax()), int(column(self.row[None], "chosen")[0])
         return Answer(
             self.id, self.arms, chosen, propensities / propensities.sum(), score, preferred, self.version, self.time,
             repeated,
@@ -322,7 +322,7 @@ class EventBook:
 
 def entry_of(request: Request, due: float | None) -> list[Any]:
     """A new event, as `events` of a memo has it."""
-    excluded = np.flatnonzero(~request.allowed).tolist()
+    excluded = [] if request.allowed.all() else np.flatnonzero(~request.allowed).tolist()
     status = "inactive" if request.deferred else "waiting"
     return [request.event_id, request.digest.hex(), request.arms, excluded, request.imposed, request.user, status, due]
 

@@ -44,6 +44,8 @@ class Learner:
         self._stop = threading.Event()
         is_long = bandit.health().replayed >= CLOSING_CHANGES  # the next restart need not replay it all again
         self._snapshot_at = (-SNAPSHOT_SECONDS, -SNAPSHOT_CHANGES) if is_long else (time.monotonic(), self._changes())
+        self.pause: threading.Lock = threading.Lock()
+        """held by whoever wants neither lessons nor snapshots to begin for a while"""
         self.problem: str | None = None
         """why the last lesson or snapshot could not be made, if so"""
         self._thread = threading.Thread(target=self._run, name="lessons", daemon=True)
@@ -69,7 +71,8 @@ class Learner:
 
     def _run(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):
-            began = time.monotonic()
+            with self.pause:
+                began = time.monotonic()
             if self._is_lesson_due():
                 self._make(self._learn)
             if began - self._snapshot_at[0] >= SNAPSHOT_SECONDS and (

@@ -39,8 +39,7 @@ def open_store(
         raise InputError(f"--store must be a folder, or postgresql://…, got {address.partition('://')[0]!r:.40}://….")
     from neuralucb.service.embedded import RETENTION, EmbeddedStore
 
-    store = EmbeddedStore(
-        Path(address), plan, sync=sync, arms=arms, retention=RETENTION if retention is None else Retention(*retention)
-    )
+    kept = RETENTION if retention is None else Retention(*retention)
+    store = EmbeddedStore(Path(address), plan, sync=sync, arms=arms, retention=kept, learning="process")
     store.warm_up()
     return store

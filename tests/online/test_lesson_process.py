@@ -1,0 +1,52 @@
+"""Lessons in a process of their own: the same belief, and what happens when the process dies."""
+
+import numpy as np
+import pytest
+
+from neuralucb import InputError, OnlineBandit
+from neuralucb.online.compiled import ROWS
+from neuralucb.policy import Policy
+from tests.online.helpers import contexts, fingerprint, linear, play
+
+EVERY = "1000"
+
+
+def test_a_process_learns_what_a_thread_learns_and_another_takes_the_place_of_a_dead_one():
+    here, there = (OnlineBandit(linear(), schedule=EVERY, learning=learning) for learning in ("manual", "process"))
+    with there:
+        for rounds in (5, 3):  # the second lesson sends new observations alone
+            for one in (here, there):
+                play(one, rounds, seed=rounds)
+                assert one.learn().promoted
+            assert fingerprint(one) == fingerprint(here)
+        there._process._process.kill()
+        there._process._process.join()
+        with pytest.raises(RuntimeError, match="ended"):
+            there.learn()
+        assert there.learn().promoted
+        here.learn()
+        assert np.array_equal(here.select(contexts(9)).mean, there.select(contexts(9)).mean)
+
+
+def test_a_policy_that_build_did_not_make_cannot_learn_in_a_process():
+    with pytest.raises(InputError, match="learning"):
+        OnlineBandit(Policy(*linear()[:4]), learning="process", example=np.zeros(3, np.float32))
+
+
+def test_what_is_observed_during_a_lesson_is_absorbed_as_a_replay_absorbs_it(tmp_path, monkeypatch):
+    from neuralucb.online import bandit as module
+
+    one = OnlineBandit(linear(), schedule=EVERY, journal=tmp_path)
+    play(one, 5)
+    train = module.train
+
+    def train_slowly(*args):
+        play(one, 2 * ROWS + 1, seed=1)
+        return train(*args)
+
+    monkeypatch.setattr(module, "train", train_slowly)
+    one.learn()
+    before = fingerprint(one)
+    one.close()
+    with OnlineBandit.load(tmp_path) as again:
+        assert fingerprint(again) == before
