@@ -1,12 +1,15 @@
 """Lessons in a process of their own: the same belief, and what happens when the process dies."""
 
+import multiprocessing
+
 import numpy as np
 import pytest
 
 from neuralucb import InputError, OnlineBandit
+from neuralucb.online import lessons
 from neuralucb.online.compiled import ROWS
 from neuralucb.policy import Policy
-from tests.online.helpers import contexts, fingerprint, linear, play
+from tests.online.helpers import contexts, fingerprint, linear, make, play
 
 EVERY = "1000"
 
@@ -19,13 +22,30 @@ def test_a_process_learns_what_a_thread_learns_and_another_takes_the_place_of_a_
                 play(one, rounds, seed=rounds)
                 assert one.learn().promoted
             assert fingerprint(one) == fingerprint(here)
-        there._process._process.kill()
-        there._process._process.join()
+        (process,) = multiprocessing.active_children()
+        process.kill()
+        process.join()
         with pytest.raises(RuntimeError, match="ended"):
             there.learn()
         assert there.learn().promoted
         here.learn()
         assert np.array_equal(here.select(contexts(9)).mean, there.select(contexts(9)).mean)
+
+
+def test_a_process_learns_with_the_policy_that_was_adopted():
+    one, other = (
+        OnlineBandit(linear(), schedule=EVERY, learning=learning) for learning in ("manual", "process")
+    )
+    with other:
+        for bandit in (one, other):
+            play(bandit, 3)
+            bandit.learn()
+            successor = OnlineBandit(make(), schedule=EVERY).state
+            bandit.share(successor)
+            bandit.adopt(successor)
+            play(bandit, 5, seed=1)
+            assert bandit.learn().promoted
+        assert fingerprint(one) == fingerprint(other)
 
 
 def test_a_policy_that_build_did_not_make_cannot_learn_in_a_process():
@@ -34,17 +54,15 @@ def test_a_policy_that_build_did_not_make_cannot_learn_in_a_process():
 
 
 def test_what_is_observed_during_a_lesson_is_absorbed_as_a_replay_absorbs_it(tmp_path, monkeypatch):
-    from neuralucb.online import bandit as module
-
     one = OnlineBandit(linear(), schedule=EVERY, journal=tmp_path)
     play(one, 5)
-    train = module.train
+    train = lessons.train
 
     def train_slowly(*args):
         play(one, 2 * ROWS + 1, seed=1)
         return train(*args)
 
-    monkeypatch.setattr(module, "train", train_slowly)
+    monkeypatch.setattr(lessons, "train", train_slowly)
     one.learn()
     before = fingerprint(one)
     one.close()
