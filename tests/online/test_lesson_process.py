@@ -33,9 +33,7 @@ def test_a_process_learns_what_a_thread_learns_and_another_takes_the_place_of_a_
 
 
 def test_a_process_learns_with_the_policy_that_was_adopted():
-    one, other = (
-        OnlineBandit(linear(), schedule=EVERY, learning=learning) for learning in ("manual", "process")
-    )
+    one, other = (OnlineBandit(linear(), schedule=EVERY, learning=learning) for learning in ("manual", "process"))
     with other:
         for bandit in (one, other):
             play(bandit, 3)
