@@ -91,6 +91,7 @@ def write_page(options: argparse.Namespace) -> None:
     any_result = next(iter(results.values()))[0]
     PAGE.write_text(
         Template(HEAD.read_text()).substitute(
+            plain=any_result.rounds,
             rounds=f"{any_result.rounds:_}".replace("_", " "),
             seeds=len(any_result.seeds),
             ranking=_ranking(comparison, shares),
