@@ -47,21 +47,21 @@ class Watched:
     )
 
     def __init__(self, event: Kept, contexts: np.ndarray, allowed: np.ndarray, stands_for: int) -> None:
-        self.number = event.number
+        self.number: int = event.number
         self.contexts: np.ndarray | None = contexts
         """[K, slots]; None once every candidate has scored it"""
-        self.allowed = allowed
+        self.allowed: np.ndarray = allowed
         propensities = event.numbers("propensities").astype(np.float64)
         self.propensities: np.ndarray | None = propensities / propensities.sum()
-        self.chosen = event.chosen
-        self.first = int(allowed.argmax())
+        self.chosen: int = event.chosen
+        self.first: int = int(allowed.argmax())
         """the first arm that was allowed"""
-        self.count = int(allowed.sum())
-        self.stands_for = stands_for
+        self.count: int = int(allowed.sum())
+        self.stands_for: int = stands_for
         self.chances: dict[str, float] = {}
         """by candidate: its probability of the arm used"""
-        self.is_scored = False
-        self.waits = event.due is not None
+        self.is_scored: bool = False
+        self.waits: bool = event.due is not None
         """whether it is resolved in the end"""
         self.status: Status = event.status
         self.reward: float | None = None
