@@ -10,7 +10,7 @@ import sys
 FLAGS = (
     "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
     " --xla_cpu_parallel_codegen_split_count=1"  # cutting a program into parts costs a seventh, and the cores are taken
-    " --xla_disable_hlo_passes=simplify-while-loops,while-loop-invariant-code-motion"  # a sixth, for loops of few rounds
+    " --xla_disable_hlo_passes=simplify-while-loops,while-loop-invariant-code-motion"  # a sixth
 )
 TRY = "import jax; jax.jit(lambda x: x + 1)(1.0)"
 

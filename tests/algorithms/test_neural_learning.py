@@ -11,8 +11,9 @@ from tests.algorithms.learning import is_below, regrets
 
 DIM, ARMS = 4, 3
 SMALL = {"width": 16, "depth": 2, "steps": 50, "step_size": 0.02, "batch_size": 32, "networks": 3, "memory": 64}
+IN_CI = "neural-linear"
 NEURAL = (
-    "neural-linear",
+    IN_CI,
     "neural-linear-lm",
     "neural-bandit",
     "bbq",
@@ -39,7 +40,9 @@ def of(name, kind):
 
 
 @pytest.mark.parametrize("kind", ["own", pytest.param("shared", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", NEURAL)
+@pytest.mark.parametrize(
+    "name", [name if name == IN_CI else pytest.param(name, marks=pytest.mark.slow) for name in NEURAL]
+)
 def test_regret_is_below_chance_but_not_where_contexts_are_those_of_another_round(name, kind):
     (learned, blind), (chance, blind_chance) = of(name, kind), of("uniform", kind)
     assert is_below(learned, chance)

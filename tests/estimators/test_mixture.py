@@ -71,6 +71,7 @@ def test_in_a_linear_world_the_linear_model_decides_and_regret_is_lin_ucbs():
     assert (chance - linear).mean() > 0.5 * chance.mean(), "which chance is not"
 
 
+@pytest.mark.slow
 def test_in_a_bent_world_the_quadratic_model_decides():
     assert shares_in("bent")[QUADRATIC].sum() > 0.9
     ours = regrets("bent")
@@ -83,11 +84,13 @@ def test_in_a_wavy_world_a_network_decides():
     assert is_below(regrets("wave"), regrets("wave", "lin-ucb"))
 
 
+@pytest.mark.slow
 def test_where_the_world_turns_those_that_forget_find_it_out():
     assert is_below(regrets("turn", recent=30), regrets("turn", recent=0))
     assert not is_below(regrets("linear", recent=0), regrets("linear", recent=30)), "and cost nothing where it does not"
 
 
+@pytest.mark.slow
 def test_where_contexts_say_nothing_no_weights_help_and_nothing_is_worse_than_chance():
     ours = regrets("blind")
     assert not is_below(ours, regrets("blind", **EQUAL))
