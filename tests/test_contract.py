@@ -223,9 +223,20 @@ def test_each_number_alone_may_differ_between_lanes(name):
         assert same == (key in UNUSED.get(name, set())), key
 
 
+def reads_rounds(name):
+    """Whether the recipe looks at how many rounds there are; if it does not, knowing them changes nothing."""
+    looked = []
+
+    class Watched(Task):
+        rounds = property(lambda task: looked.append(task) or ROUNDS)
+
+    ALGORITHMS[name].recipe(Watched(DIM), defaults(name))
+    return bool(looked)
+
+
 def test_knowing_the_rounds_changes_no_choice(name):
-    known, unknown, lanes = compiled_run(name, ROUNDS), compiled_run(name), lanes_of(name, 1, 2, 3)
-    if known.lower(*lanes).as_text() != unknown.lower(*lanes).as_text():  # else it is the same program
+    if reads_rounds(name):
+        known, unknown, lanes = compiled_run(name, ROUNDS), compiled_run(name), lanes_of(name, 1, 2, 3)
         assert_array_equal(known(*lanes)[0].arm, unknown(*lanes)[0].arm)
 
 

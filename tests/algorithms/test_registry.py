@@ -35,7 +35,7 @@ def kinds_of_params(belief):
     return {leaf.dtype for leaf in jax.tree.leaves(inner.params)}
 
 
-@pytest.mark.parametrize("other", [{}, {"design": "diagonal"}, {"optimizer": "rmsprop"}], ids=str)
+@pytest.mark.parametrize("other", [{}, {"design": "diagonal", "optimizer": "rmsprop"}], ids=str)
 @pytest.mark.parametrize("name", WITH_NETWORK)
 def test_a_network_in_float64_needs_no_64_bit_mode_of_the_user(name, other):
     assert not jax.config.read("jax_enable_x64")
