@@ -56,7 +56,7 @@ def opened(tmp_path):
 def request(event_id, arms=("a", "b"), *, digest=b"0" * 16, allowed=None, **more):
     contexts = np.eye(8, dtype=np.float32)[: len(arms)]
     allowed = np.ones(len(arms), bool) if allowed is None else np.array(allowed)
-    return Request(event_id, contexts, tuple(arms), allowed, b"{}", digest, **more)
+    return Request(event_id, contexts, tuple(arms), allowed, {}, digest, **more)
 
 
 def total(store):
