@@ -12,7 +12,7 @@ from neuralucb.service import charts
 from neuralucb.service.config import Tokens
 from neuralucb.service.store import StoreHealth
 from neuralucb.service.values import Value
-from tests.service.asgi import CONFIG, play
+from tests.service.direct import CONFIG, play
 
 NASTY = '<script>alert(1)</script>&"'
 ARMS = [{"id": NASTY, "features": {"price": 3}}, {"id": "b", "features": {"price": 5, "kind": "new"}}]

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from neuralucb.online.annex import Annex, with_memo
 from neuralucb.online.arms import ArmId, arm_id
 from neuralucb.online.choices import decide, warm_up
@@ -32,7 +30,7 @@ from neuralucb.online.keeper import Identity, Keeper, Saved, absorb, commit, rea
 from neuralucb.online.ledger import Decision, DecisionBatch, Explanation
 from neuralucb.online.lessons import Lesson, give_lesson
 from neuralucb.online.process_lock import ProcessLock
-from neuralucb.online.removal import Removal, check_period, removal_event
+from neuralucb.online.removal import Removal, removal_event
 from neuralucb.online.snapshots import Retention
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
@@ -118,8 +116,7 @@ class OnlineBandit:
         if journal is not None:
             self._keeper = Keeper(Path(journal), sync, self.state, Identity(self.ids, self.settings, policy))
             self.ids = self._keeper.identity.ids
-        locks = self._lock, self._learning
-        self._duties = Duties(self.state, self.settings, self._keeper, *locks, self.learn)
+        self._duties = Duties(self.state, self.settings, self._keeper, self._lock, self._learning, self.learn)
         if self._keeper is not None:
             self._duties.catch_up()
 
@@ -183,26 +180,21 @@ class OnlineBandit:
             decision_ids: Ids of pending decisions, in any order.
             rewards: One finite number per decision.
         """
-        self.resolve([self.ids.number_of(each) for each in read_ids(decision_ids)], rewards)
+        ids = read_ids(decision_ids)
+        read_rewards(rewards, self._bounds, len(ids))  # first: what is wrong with ids is asked of good rewards only
+        self.resolve([self.ids.number_of(each) for each in ids], rewards)
 
     def resolve(
         self, numbers: Sequence[int], rewards: Sequence[float], *, labels: Sequence[str] | None = None, memo: Any = None
     ) -> None:
-        """`observe_many` for a caller that knows the decisions' numbers.
-
-        Args:
-            numbers: Of pending decisions.
-            rewards: One finite number per decision.
-            labels: The arms' ids, for `forget`, where decisions were made without.
-            memo: For the `annex`, as in `decide_many`.
-        """
+        """`observe_many` by numbers of decisions; with the arms' ids, for `forget`, and a memo for the `annex`."""
         values, clipped = read_rewards(rewards, self._bounds, len(numbers))
         if len(values) == 0:
             return
         with self._lock:
-            arrays = {"numbers": self._pending(numbers), "rewards": values}
             fields: dict[str, Any] = {"clipped": clipped} if clipped else {}
             fields |= {} if labels is None else {"labels": list(labels)}
+            arrays = {"numbers": self.state.ledger.all_pending(numbers, self.ids), "rewards": values}
             self._commit(Event("reward", with_memo(fields, memo), arrays))
         self._duties.catch_up()
 
@@ -237,8 +229,8 @@ class OnlineBandit:
     def record(self, memo: Any, *, expired: Sequence[int] = ()) -> None:
         """Record a memo for the `annex`, and that the decisions with these numbers have expired."""
         with self._lock:
-            kind, arrays = ("expire", {"numbers": self._pending(expired)}) if expired else ("note", {})
-            self._commit(Event(kind, with_memo({}, memo), arrays))
+            arrays = {"numbers": self.state.ledger.all_pending(expired, self.ids)} if expired else {}
+            self._commit(Event("expire" if expired else "note", with_memo({}, memo), arrays))
         self._duties.catch_up(lessons=False)
 
     def learn(self) -> Lesson:
@@ -268,14 +260,11 @@ class OnlineBandit:
         Raises:
             InputError: Neither decisions nor a period is given, one is not known, or the period is to come.
         """
-        period = None if since is None and until is None else check_period(since, until)
-        if decision_ids is None and period is None:
-            raise InputError("decision_ids, since or until must be given, got none: nothing says what to remove.")
         numbers = None if decision_ids is None else [self.ids.number_of(each) for each in read_ids(decision_ids)]
         with self._learning:
             with self._lock:
                 barrier = 0 if self._keeper is None else self._keeper.newest
-                event, found = removal_event(self.state, numbers, period, arm, barrier=barrier, memo=memo)
+                event, found = removal_event(self.state, numbers, since, until, arm, barrier=barrier, memo=memo)
                 if any(found):
                     self._commit(event)
             if found.observations and learn:
@@ -290,10 +279,7 @@ class OnlineBandit:
     def adopt(self, successor: State, *, memo: Any = None, prepare: Callable[[], object] | None = None) -> None:
         """Decide with another policy from now on, made by `build`, which has learned from the same; decisions stay.
 
-        Args:
-            successor: What it has learned so far; it is brought up to date.
-            memo: For the `annex`, as in `decide_many`.
-            prepare: Called before, while nothing can change.
+        It is brought up to date, then `prepare` is called, while nothing can change.
         """
         if successor.programs.policy.origin is None or self.policy.origin is None:
             raise InputError("successor must have a policy made by build, as must this bandit.")
@@ -445,16 +431,12 @@ class OnlineBandit:
         return self.health().compiled
 
     def _decide(self, request: Request, memo: Any = None) -> DecisionBatch:
-        sequential = self.settings["count_pending"]
         with self._lock:
             absorb(self._keeper, self.state)
+        sequential = self.settings["count_pending"]
         batch = decide(self.state, self._lock, self._commit, request, memo, sequential=sequential)
         self._duties.catch_up(lessons=False)
         return batch
-
-    def _pending(self, numbers: Sequence[int]) -> np.ndarray:
-        self.state.ledger.check_pending(numbers, self.ids)
-        return np.asarray(numbers, np.int64)
 
     def _commit(self, event: Event) -> None:
         commit(self._keeper, self.state, event)

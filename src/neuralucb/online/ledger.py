@@ -236,8 +236,8 @@ class Ledger:
         while len(self._resolved) > EXPLAINABLE:
             self._resolved.popitem(last=False)
 
-    def check_pending(self, numbers: Sequence[int], naming: DecisionIds) -> None:
-        """Refuse numbers of decisions that are not pending, or are there twice."""
+    def all_pending(self, numbers: Sequence[int], naming: DecisionIds) -> np.ndarray:
+        """The numbers as an array; those of decisions that are not pending, or are there twice, are refused."""
         for number in numbers:
             if number not in self.pending:
                 raise InputError(
@@ -245,6 +245,7 @@ class Ledger:
                 )
         if len(set(numbers)) < len(numbers):
             raise InputError("decision_ids must be distinct: a decision has one reward.")
+        return np.asarray(numbers, np.int64)
 
     def explain(self, decision_id: str, naming: DecisionIds) -> Explanation:
         """Everything about one decision."""

@@ -16,8 +16,8 @@ from neuralucb.online.disk import storage_errors
 from neuralucb.online.journal import Sync
 from neuralucb.online.removal import Removal, check_period
 from neuralucb.online.snapshots import Retention
-from neuralucb.policy import Belief
 from neuralucb.runtime.errors import InputError
+from neuralucb.service.arm_sizes import ArmSizes
 from neuralucb.service.bandit_folder import open_folder
 from neuralucb.service.candidates import Candidates
 from neuralucb.service.event_life import due_at, is_up, rewarded, settled
@@ -55,11 +55,11 @@ __all__ = ["EmbeddedStore"]
 BATCH = 16
 """Decisions per call of the policy: more are no faster per decision, since their arrays leave the cache."""
 
-GATHER_SECONDS = 0.02
+GATHER_SECONDS = 0.05
 """For how long rewards may wait before decisions know them, while others keep coming."""
 
 ARMS = 16
-"""Arms for which decisions are compiled before the first: fewer are padded, more are compiled when they come."""
+"""Arms for which decisions are compiled before the first: see `arm_sizes`."""
 
 RETENTION = Retention(5, 7)
 
@@ -96,10 +96,10 @@ class EmbeddedStore:
         self._bandit.retain(*retention)
         self._bandit.gather(GATHER_SECONDS)
         self._folder = Path(folder)
-        self._arms = power_of_two(arms)
         self._lock = threading.Lock()
         """held while events are resolved or activated: one of reward, activate and settle at a time"""
         self._configuring = threading.Lock()
+        self._sizes = ArmSizes(arms, BATCH, self._bandit.state.shape, self._prepare)
         self._recent: OrderedDict[str, Any] = OrderedDict()
         self._ignored = {"repeated": 0, "unknown": 0}
         self._examined: tuple[float, StoreHealth] | None = None
@@ -110,7 +110,8 @@ class EmbeddedStore:
         )
         self._bandit.state.programs.set_floor(self._floor(self._book.settings))
         self._candidates = Candidates(
-            self._bandit, self._book, self._folder, arms=self._arms, floor=lambda: self._floor(self._book.settings),
+            self._bandit, self._book, self._folder, arms=power_of_two(arms),
+            floor=lambda: self._floor(self._book.settings),
             schedule=lambda: self._book.settings.schedule or self._bandit.settings["schedule"],
         )  # fmt: skip
 
@@ -123,7 +124,7 @@ class EmbeddedStore:
     def warm_up(self) -> None:
         """Compile what the first requests need; not lessons, for which no request waits."""
         with self._learner.pause:  # a snapshot after a long replay would compete with it
-            self._compile(self._bandit.state.programs, self._bandit.state.belief)
+            self._sizes.compile(self._bandit.state.programs, self._bandit.state.belief)
 
     def vocabulary(self) -> list[str]:
         """Names with slots of their own."""
@@ -144,7 +145,7 @@ class EmbeddedStore:
         for index, request in enumerate(requests):
             if request.event_id not in self._book.events and request.event_id not in new:
                 new.add(request.event_id)
-                groups[max(self._arms, power_of_two(len(request.arms)))].append(index)
+                groups[self._sizes.of(len(request.arms))].append(index)
         for size, indices in groups.items():
             for start in range(0, len(indices), BATCH):
                 made |= self._select(requests, indices[start : start + BATCH], size)
@@ -251,7 +252,7 @@ class EmbeddedStore:
             floor = self._floor(settings)
             if floor != self._floor(self._book.settings):
                 programs = Programs(self._bandit.policy, self._bandit.settings["seed"], floor)
-                self._compile(programs, self._bandit.state.belief)
+                self._sizes.compile(programs, self._bandit.state.belief)
             self._bandit.record({"settings": settings._asdict()})
             self._bandit.state.programs.set_floor(floor)
             return settings
@@ -313,7 +314,7 @@ class EmbeddedStore:
     def promote(self, name: str) -> None:
         """Let one decide; its decisions are compiled before."""
         with self._configuring:
-            self._candidates.promote(name, self._book.settings, self._compile)
+            self._candidates.promote(name, self._book.settings, self._sizes.compile)
             self._bandit.state.programs.set_floor(self._floor(self._book.settings))
         self._bandit.snapshot()
 
@@ -330,6 +331,7 @@ class EmbeddedStore:
 
     def close(self) -> None:
         """Wait for the lesson under way, and sync."""
+        self._sizes.close()
         self._candidates.close()
         self._learner.close()
         self._bandit.close()
@@ -343,16 +345,10 @@ class EmbeddedStore:
     def _floor(self, settings: Settings) -> float:
         return self.plan.floor if settings.floor is None else settings.floor
 
-    def _compile(self, programs: Programs, belief: Belief) -> None:
-        """Compile decisions and observations."""
-        state, decisions = self._bandit.state, 1
-        while decisions <= BATCH:
-            contexts = state.shape.zeros(decisions, self._arms)
-            available = np.ones((decisions, self._arms), bool)
-            programs.choose_many(0, belief, contexts, available, capacity=self._arms)
-            decisions *= 2
-        kept = state.shape.noted(programs.note_size)
-        programs.absorb(belief, kept.zeros(1), np.zeros(1, np.float32))
+    def _prepare(self, size: int) -> None:
+        """Compile decisions over so many arms."""
+        with self._configuring:  # programs are not replaced meanwhile
+            self._sizes.compile_size(self._bandit.state.programs, self._bandit.state.belief, size)
 
     def _select(self, requests: Sequence[Request], indices: list[int], size: int) -> dict[int, Answer | Refusal]:
         """Decide some requests with one call; those that cannot be scored are refused, one by one."""

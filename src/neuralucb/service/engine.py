@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class Engine:
         self.problem: str | None = None
         """why deadlines could not be kept the last time, if so"""
 
-    async def decide(self, asks: Sequence[Ask]) -> list[Made | BaseException]:
+    async def decide(self, asks: Sequence[Ask]) -> list[Made | Exception]:
         """Decide requests, together with others that wait; of each its decision, or what is wrong with it."""
         if self.pending >= self.config.limits.pending:
             raise ServiceError(
@@ -86,11 +86,11 @@ class Engine:
             raise ServiceError(
                 "overloaded", f"more than {rate:g} decisions per second, the rate that is set; try later."
             )
-        return await asyncio.gather(*self.deciding.submit_many(asks), return_exceptions=True)
+        return await self.deciding.submit(asks)
 
-    async def reward(self, rewards: Sequence[Reward]) -> list[Rewarded | BaseException]:
+    async def reward(self, rewards: Sequence[Reward]) -> list[Rewarded | Exception]:
         """Record rewards, together with others that wait."""
-        return await asyncio.gather(*self.rewarding.submit_many(rewards), return_exceptions=True)
+        return await self.rewarding.submit(rewards)
 
     async def activate(self, event_id: str) -> Activated:
         """Let a deferred event count."""
