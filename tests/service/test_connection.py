@@ -1,4 +1,4 @@
-"""HTTP over a socket: requests in pieces, in a row, too large and too slow; every one of them gets an answer, or none."""
+"""HTTP over a socket: requests in pieces, in a row, too large and too slow."""
 
 import asyncio
 
@@ -57,8 +57,9 @@ def talk(*pieces, pause=0.0, others=0, end=False):
         for _, each in opened:
             each.close()
         server.close()
-        while connections:
-            await asyncio.sleep(0.01)
+        for each in list(connections):
+            each.end()
+        await asyncio.sleep(0.05)
         return data, closed
 
     return asyncio.run(run())

@@ -164,19 +164,21 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _next(self) -> None:
-        self._task = self._loop.create_task(self._answer(*self._complete.popleft()))
+        request, keep = self._complete.popleft()
+        self._task = self._loop.create_task(self._answer(request, keep=keep))
 
-    async def _answer(self, request: Incoming, keep: bool) -> None:
+    async def _answer(self, request: Incoming, *, keep: bool) -> None:
         reply = await self._respond(request)
         self._task = None
         if self._transport is None or self._transport.is_closing():
             return
-        ends = not keep or self._is_ending or (reply.status in ENDING and isinstance(request.body, ServiceError))
+        ends = not keep or self._is_ending
         length = b"" if reply.status in (204, 304) else b"content-length: %d\r\n" % len(reply.body)
-        head = _head(reply.status, reply.kind if reply.body else b"", reply.headers, ends)
+        head = _head(reply.status, reply.kind if reply.body else b"", reply.headers, ends=ends)
         self._write(head + length + b"\r\n" + (b"" if request.method == "HEAD" else reply.body))
         if self._is_deaf:  # closing at once would reset the connection where more has come, and the answer be lost
             self._transport.write_eof()
+            self._transport.resume_reading()
             self._deadline = self._loop.time() + LINGER_SECONDS
         elif ends:
             self._transport.close()
@@ -198,7 +200,7 @@ class Connection(asyncio.Protocol):
 
 
 @lru_cache(maxsize=256)
-def _head(status: int, kind: bytes, headers: tuple[tuple[bytes, bytes], ...], ends: bool) -> bytes:
+def _head(status: int, kind: bytes, headers: tuple[tuple[bytes, bytes], ...], *, ends: bool) -> bytes:
     """All of a head but the length."""
     lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]
     lines += [b"content-type: " + kind] if kind else []
