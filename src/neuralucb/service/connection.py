@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header."""
         self._headers.append((name.lower(), value))
-        self._count_head(len(name) + len(value))
+        self._count_head(len(name) + len(value) + len(": \r\n"))
 
     def on_headers_complete(self) -> None:
         """The body follows."""
