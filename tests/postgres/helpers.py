@@ -29,7 +29,7 @@ def request(event, arms=3, **others):
     contexts = contexts_of(event, arms)
     names = tuple(f"arm {number}" for number in range(arms))
     digest = hashlib.blake2b(event.encode() + contexts.tobytes(), digest_size=16).digest()
-    fields = {"features": f'{{"event": "{event}"}}'.encode(), "digest": digest, "allowed": np.ones(arms, bool)}
+    fields = {"features": {"event": event}, "digest": digest, "allowed": np.ones(arms, bool)}
     return Request(event, contexts, names, **{**fields, **others})
 
 

@@ -3,6 +3,7 @@
 import threading
 
 import numpy as np
+import orjson
 import pytest
 
 from neuralucb import InputError
@@ -94,7 +95,7 @@ def test_the_first_reward_is_learned_and_later_ones_are_not(store, address):
     assert store.reward(given) == ["learned", "repeated", "unknown"]
     explained = store.explain("a")
     assert (explained.status, explained.reward) == ("observed", 1.0)
-    assert explained.features == request("a").features
+    assert orjson.loads(explained.features) == request("a").features
     assert store.explain("b").status == "waiting"
     assert store.health().counters["repeated"] == 1
     assert rows(address, "SELECT value, fate FROM rewards ORDER BY value") == [(1.0, "learned"), (5.0, "repeated")]

@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "postgresql.md"
 
 @pytest.fixture
 def filled(address):
-    features = b'{"context": {"city": "Oslo"}}'
+    features = {"context": {"city": "Oslo"}}
     with opened(address) as store, learning(address) as learner:
         store.decide([request("order-4711", features=features), *(request(f"e{number}") for number in range(11))])
         given = [Reward("order-4711", 2.0), *(Reward(f"e{number}", 1.0) for number in range(10)), Reward("e0", 5.0)]

@@ -18,12 +18,11 @@ def test_an_error_belongs_to_its_item_and_one_of_the_whole_to_all():
     async def run():
         batcher = Batcher("test", handle, most=10, queue=10)
         try:
-            results = await asyncio.gather(*batcher.submit_many(["a", "bad", "b"]), return_exceptions=True)
+            results = await batcher.submit(["a", "bad", "b"])
             assert results[0::2] == ["A", "B"]
             assert isinstance(results[1], ValueError)
-            with pytest.raises(OSError, match="disk"):
-                await batcher.submit("all")
-            assert await batcher.submit("c") == "C"
+            assert [str(each) for each in await batcher.submit(["all", "c"])] == ["disk", "disk"]
+            assert await batcher.submit(["c"]) == ["C"]
         finally:
             batcher.close()
 
@@ -42,18 +41,18 @@ def test_what_gathers_while_a_batch_is_handled_is_the_next_batch():
     async def run():
         batcher = Batcher("test", handle, most=4, queue=6)
         try:
-            first = batcher.submit(0)
+            first = batcher.submit([0])
             await asyncio.get_running_loop().run_in_executor(None, entered.wait, 30)
-            waiting = [batcher.submit(number) for number in range(1, 7)]
+            waiting = [batcher.submit([number]) for number in range(1, 7)]
             with pytest.raises(ServiceError, match="wait already"):
-                batcher.submit(7)
+                batcher.submit([7])
             go_on.set()
-            assert await asyncio.gather(first, *waiting) == list(range(7))
+            assert await asyncio.gather(first, *waiting) == [[number] for number in range(7)]
         finally:
             go_on.set()
             batcher.close()
         with pytest.raises(ServiceError, match="stopping"):
-            batcher.submit(8)
+            batcher.submit([8])
 
     asyncio.run(run())
     assert sizes == [1, 4, 2]

@@ -53,6 +53,7 @@ def serve(store, numbers, *, reward=lambda context: float(context[0] > 0)):
 
 
 def belief(store):
+    store._bandit.state.absorb_buffer()
     return fingerprint(store._bandit.state.belief)
 
 

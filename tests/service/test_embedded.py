@@ -9,6 +9,7 @@ from neuralucb import InputError, OnlineBandit, StorageError
 from neuralucb.features import Encoder
 from neuralucb.service import embedded
 from neuralucb.service.embedded import EmbeddedStore
+from neuralucb.service.events import read_rows
 from neuralucb.service.store import Answer, Arm, Plan, Refusal, Request, Reward, Settings
 
 PLAN = Plan("lin-ucb", slots=8, floor=0.2)
@@ -56,7 +57,7 @@ def opened(tmp_path):
 def request(event_id, arms=("a", "b"), *, digest=b"0" * 16, allowed=None, **more):
     contexts = np.eye(8, dtype=np.float32)[: len(arms)]
     allowed = np.ones(len(arms), bool) if allowed is None else np.array(allowed)
-    return Request(event_id, contexts, tuple(arms), allowed, b"{}", digest, **more)
+    return Request(event_id, contexts, tuple(arms), allowed, {}, digest, **more)
 
 
 def total(store):
@@ -309,3 +310,18 @@ def wait_until(condition, seconds=20.0):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_an_answer_is_the_same_to_the_last_bit_when_it_is_read_again():
+    generator = np.random.default_rng(0)
+    for size in (2, 7, 10, 16, 24):
+        rows = generator.random((9, 4 * size + 4)).astype(np.float32)
+        rows[:, -4:] = generator.integers(size, size=(9, 4))
+        allowed = generator.random((9, size)) < 0.7
+        counts = generator.integers(1, size + 1, size=9).tolist()
+        many = list(read_rows(rows, allowed, counts))
+        for row, (chosen, shares, score, preferred) in enumerate(many):
+            (one,) = read_rows(rows[row : row + 1], allowed[row : row + 1], counts[row : row + 1])
+            assert (one[0], one[3]) == (chosen, preferred)
+            np.testing.assert_array_equal(one[1], shares)
+            np.testing.assert_array_equal(one[2], score)

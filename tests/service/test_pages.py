@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.asgi import play
+from tests.service.direct import play
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 

@@ -10,7 +10,7 @@ from neuralucb import InputError, OnlineBandit, build
 from neuralucb.logs import encoded, open_log
 from neuralucb.logs.batches import shape_of
 from neuralucb.service.embedded import EmbeddedStore
-from tests.service.asgi import CONFIG, play
+from tests.service.direct import CONFIG, play
 
 
 def write_log(path, decisions=300):

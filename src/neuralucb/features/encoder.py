@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralucb.features.flatten import Flat, flatten, with_products
+from neuralucb.features.flatten import Alike, Flat, flatten, prefixed, read_alike, with_products
 from neuralucb.features.vocabulary import Vocabulary, hashed_slot
 from neuralucb.runtime.errors import InputError
 
@@ -129,7 +129,34 @@ class Encoder:
             InputError: A value is of another type, not finite or too large for float32, or nested too deeply. No slot
                 has been taken.
         """
+        return self.encode_read(context, arms, read_alike(arms), ids)
+
+    def encode_read(
+        self, context: Any, arms: Sequence[Any], alike: Alike | None, ids: Sequence[str] | None
+    ) -> np.ndarray:
+        """The same for arms of which it is known whether they are alike."""
         shared = flatten(context, "context")
+        names = None if alike is None or self.interactions else prefixed("arm", alike.keys)
+        if alike is not None and names is not None:
+            parts, missing = [(names, _checked(names, alike.numbers))], shared.missing
+        else:
+            own = self._flattened(shared, arms, ids)
+            parts, missing = _parts(own), shared.missing + sum(each.missing for each in own)
+        common = _floats(shared.names, shared.values)
+        if any(names and names not in self._layouts for names in (shared.names, *(names for names, _ in parts))):
+            self._learn_names(chain(shared.names, *(names for names, _ in parts)))
+        rows = np.zeros((len(arms), self.slots), np.float32)
+        self._add(rows, shared.names, common)
+        for first, (names, part) in enumerate(parts):  # one part for all rows, or one per row
+            self._add(rows[first : first + len(part)], names, part)
+        if not np.isfinite(rows).all():
+            raise InputError("features must be small enough for float32, got some that overflow it where they add up.")
+        self._objects += 1
+        self._missing += missing
+        return rows
+
+    def _flattened(self, shared: Flat, arms: Sequence[Any], ids: Sequence[str] | None) -> list[Flat]:
+        """The features of each arm, its id where it has none, and products."""
         own = [flatten(arm, "arm") for arm in arms]
         if ids is not None:
             own = [
@@ -138,26 +165,7 @@ class Encoder:
             ]
         if self.interactions:
             own = [with_products(shared, part, self.interactions) for part in own]
-        common = _floats(shared.names, shared.values)
-        names = own[0].names if own else ()
-        alike = bool(own) and all(part.names is names or part.names == names for part in own)
-        parts = (
-            [_floats(own[0].names, *(part.values for part in own))]
-            if alike
-            else [_floats(part.names, part.values) for part in own]
-        )
-        kinds = {shared.names, *(part.names for part in (own[:1] if alike else own))}
-        if not kinds - {()} <= self._layouts.keys():  # else all of them are known
-            self._learn_names(chain(shared.names, *(part.names for part in own)))
-        rows = np.zeros((len(own), self.slots), np.float32)
-        self._add(rows, shared.names, common)
-        for first, part in enumerate(parts):  # one part for all rows, or one per row
-            self._add(rows[first : first + len(part)], own[first].names, part)
-        if not np.isfinite(rows).all():
-            raise InputError("features must be small enough for float32, got some that overflow it where they add up.")
-        self._objects += 1
-        self._missing += shared.missing + sum(part.missing for part in own)
-        return rows
+        return own
 
     def _learn_names(self, names: Iterable[str]) -> None:
         """Slots for names that are seen for the first time."""
@@ -203,20 +211,31 @@ class Encoder:
         return _Layout(slots, None if (signs == 1).all() else signs, distinct, hashed)
 
 
+def _parts(own: Sequence[Flat]) -> list[tuple[tuple[str, ...], np.ndarray]]:
+    """Names and numbers: of all arms together where they have the same names, else of each."""
+    if own and all(each.names == own[0].names for each in own):
+        return [(own[0].names, _floats(own[0].names, *(each.values for each in own)))]
+    return [(each.names, _floats(each.names, each.values)) for each in own]
+
+
 def _floats(names: tuple[str, ...], *rows: tuple[float, ...]) -> np.ndarray:
     """(n, len(names)) float32, all finite."""
     try:
-        with np.errstate(over="ignore"):
-            values = np.array(rows, np.float32)
+        return _checked(names, np.array(rows, np.float64))
     except OverflowError:
-        values = np.full((1, 1), np.inf, np.float32)
-    if np.isfinite(values).all():
-        return values
-    for row in rows:
-        for name, value in zip(names, row, strict=True):
-            if not abs(value) <= LARGEST:
-                raise InputError(f"feature {name!r:.80} must be finite, in float32, got {value!s:.40}.")
-    return values
+        raise _too_large(names, rows) from None
+
+
+def _checked(names: tuple[str, ...], numbers: np.ndarray) -> np.ndarray:
+    """The numbers in float32, all finite."""
+    if not (np.abs(numbers) <= LARGEST).all():
+        raise _too_large(names, numbers.tolist())
+    return numbers.astype(np.float32)
+
+
+def _too_large(names: tuple[str, ...], rows: Iterable[Sequence[float]]) -> InputError:
+    name, value = next(pair for row in rows for pair in zip(names, row, strict=True) if not abs(pair[1]) <= LARGEST)
+    return InputError(f"feature {name!r:.80} must be finite, in float32, got {value!s:.40}.")
 
 
 def _read_interactions(interactions: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

@@ -1,12 +1,16 @@
 """Nested objects as names and numbers: `context/User/age` with its number, `context/User/country=de` with 1."""
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["Flat", "check_name", "flatten", "with_products"]
+__all__ = ["Alike", "Flat", "check_name", "flatten", "prefixed", "read_alike", "with_products"]
 
 LONGEST = 512
 """Characters of a name, at most: a longer one is text, not a category."""
@@ -29,12 +33,37 @@ class Flat(NamedTuple):
     """how many were null"""
 
 
+class Alike(NamedTuple):
+    """Objects that have the same keys, in one order, and numbers alone: the usual arms, read all at once."""
+
+    keys: tuple[str, ...]
+    numbers: np.ndarray
+    """[objects, keys] float64"""
+
+
+def read_alike(values: Sequence[Any]) -> Alike | None:
+    """Objects that are alike; None where they are not."""
+    if not values or not values[0] or any(type(value) is not dict for value in values):
+        return None
+    keys = tuple(values[0])
+    if any(tuple(value) != keys for value in values):
+        return None
+    numbers = list(chain.from_iterable([value.values() for value in values]))
+    if not NUMBERS.issuperset(set(map(type, numbers))):
+        return None
+    try:
+        packed = struct.pack(f"{len(numbers)}d", *numbers)  # a tenth of the time of NumPy's reading of a list
+    except OverflowError:  # an integer beyond all floats
+        return None
+    return Alike(keys, np.frombuffer(packed).reshape(len(values), -1))
+
+
 def flatten(value: Any, prefix: str) -> Flat:
     """Names and numbers of an object; the usual kind, of numbers alone, is fast."""
     if value.__class__ is dict and value:
         numbers = tuple(value.values())
         if NUMBERS.issuperset(map(type, numbers)):
-            known = _prefixed(prefix, tuple(value))
+            known = prefixed(prefix, tuple(value))
             if known is not None:
                 return Flat(known, numbers)
     names: list[str] = []
@@ -57,6 +86,15 @@ def with_products(shared: Flat, own: Flat, interactions: tuple[tuple[str, str], 
     return Flat(tuple(names), tuple(values), own.missing)
 
 
+@lru_cache(maxsize=KINDS)
+def prefixed(prefix: str, keys: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The names of an object's numbers; None for keys that are ignored or refused, which `flatten` does."""
+    names = tuple(f"{prefix}/{key}" for key in keys)
+    return (
+        None if any(type(key) is not str or key[:1] == "_" for key in keys) or max(map(len, names)) > LONGEST else names
+    )
+
+
 def check_name(name: str) -> str:
     """The name, unless it is too long."""
     if len(name) > LONGEST:
@@ -65,15 +103,6 @@ def check_name(name: str) -> str:
             "free text into numbers or words first."
         )
     return name
-
-
-@lru_cache(maxsize=KINDS)
-def _prefixed(prefix: str, keys: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The names of an object's numbers; None for keys that are ignored or refused, which `_flatten` does."""
-    names = tuple(f"{prefix}/{key}" for key in keys)
-    return (
-        None if any(type(key) is not str or key[:1] == "_" for key in keys) or max(map(len, names)) > LONGEST else names
-    )
 
 
 def _flatten(value: Any, name: str, names: list[str], values: list[float], depth: int) -> int:

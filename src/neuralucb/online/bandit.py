@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from neuralucb.online.annex import Annex, with_memo
 from neuralucb.online.arms import ArmId, arm_id
 from neuralucb.online.choices import decide, warm_up
@@ -28,11 +26,11 @@ from neuralucb.online.inputs import (
     read_settings,
 )
 from neuralucb.online.journal import Sync
-from neuralucb.online.keeper import Identity, Keeper, Saved, commit, readable, restore_saved, save
-from neuralucb.online.ledger import Decision, Explanation
+from neuralucb.online.keeper import Identity, Keeper, Saved, absorb, commit, readable, restore_saved, save
+from neuralucb.online.ledger import Decision, DecisionBatch, Explanation
 from neuralucb.online.lessons import Lesson, give_lesson
 from neuralucb.online.process_lock import ProcessLock
-from neuralucb.online.removal import Removal, check_period, removal_event
+from neuralucb.online.removal import Removal, removal_event
 from neuralucb.online.snapshots import Retention
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
@@ -118,8 +116,7 @@ class OnlineBandit:
         if journal is not None:
             self._keeper = Keeper(Path(journal), sync, self.state, Identity(self.ids, self.settings, policy))
             self.ids = self._keeper.identity.ids
-        locks = self._lock, self._learning
-        self._duties = Duties(self.state, self.settings, self._keeper, *locks, self.learn)
+        self._duties = Duties(self.state, self.settings, self._keeper, self._lock, self._learning, self.learn)
         if self._keeper is not None:
             self._duties.catch_up()
 
@@ -139,10 +136,10 @@ class OnlineBandit:
                 available arm is not finite; nothing has changed.
             StorageError: The journal accepts no more writes.
         """
-        return self._decide(read_request(self.state.arms, contexts, arms, available, 1))[0]
+        return self._decide(read_request(self.state.arms, contexts, arms, available, 1)).decisions(self.ids)[0]
 
     def select_many(
-        self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None, memo: Any = None
+        self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None
     ) -> list[Decision]:
         """Choose an arm for each of many requests at once, far faster than one by one. Raises what `select` raises.
 
@@ -150,11 +147,16 @@ class OnlineBandit:
             contexts: (B, K, d); or (B, d), the contexts that all arms share, if arms were added.
             arms: Ids of the arms to choose from; by default all that were added.
             available: (B, K) booleans; arms that are False are not chosen.
-            memo: For the `annex`, in JSON: it is in the same record of the journal.
 
         Returns:
             B decisions, in order.
         """
+        return self.decide_many(contexts, arms=arms, available=available).decisions(self.ids)
+
+    def decide_many(
+        self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None, memo: Any = None
+    ) -> DecisionBatch:
+        """`select_many` as arrays, without ids; `memo`, in JSON and for the `annex`, is in the same record."""
         return self._decide(read_request(self.state.arms, contexts, arms, available, 2), memo)
 
     def observe(self, decision_id: str, reward: float) -> None:
@@ -171,30 +173,28 @@ class OnlineBandit:
         """
         self.observe_many([decision_id], [reward])
 
-    def observe_many(
-        self,
-        decision_ids: Sequence[str],
-        rewards: Sequence[float],
-        *,
-        labels: Sequence[str] | None = None,
-        memo: Any = None,
-    ) -> None:
+    def observe_many(self, decision_ids: Sequence[str], rewards: Sequence[float]) -> None:
         """Record many rewards at once: all of them, or, if one is refused, none. Raises what `observe` raises.
 
         Args:
             decision_ids: Ids of pending decisions, in any order.
             rewards: One finite number per decision.
-            labels: The arms' ids, for `forget`, where decisions were made without.
-            memo: For the `annex`, as in `select_many`.
         """
         ids = read_ids(decision_ids)
-        values, clipped = read_rewards(rewards, self._bounds, len(ids))
+        read_rewards(rewards, self._bounds, len(ids))  # first: what is wrong with ids is asked of good rewards only
+        self.resolve([self.ids.number_of(each) for each in ids], rewards)
+
+    def resolve(
+        self, numbers: Sequence[int], rewards: Sequence[float], *, labels: Sequence[str] | None = None, memo: Any = None
+    ) -> None:
+        """`observe_many` by numbers of decisions; with the arms' ids, for `forget`, and a memo for the `annex`."""
+        values, clipped = read_rewards(rewards, self._bounds, len(numbers))
         if len(values) == 0:
             return
         with self._lock:
-            arrays = {"numbers": self._numbers(ids), "rewards": values}
             fields: dict[str, Any] = {"clipped": clipped} if clipped else {}
             fields |= {} if labels is None else {"labels": list(labels)}
+            arrays = {"numbers": self.state.ledger.all_pending(numbers, self.ids), "rewards": values}
             self._commit(Event("reward", with_memo(fields, memo), arrays))
         self._duties.catch_up()
 
@@ -226,11 +226,11 @@ class OnlineBandit:
         self._duties.catch_up()
         return expired
 
-    def record(self, memo: Any, *, expired: Sequence[str] = ()) -> None:
-        """Record a memo for the `annex`, and that these decisions have expired."""
+    def record(self, memo: Any, *, expired: Sequence[int] = ()) -> None:
+        """Record a memo for the `annex`, and that the decisions with these numbers have expired."""
         with self._lock:
-            kind, arrays = ("expire", {"numbers": self._numbers(read_ids(expired))}) if expired else ("note", {})
-            self._commit(Event(kind, with_memo({}, memo), arrays))
+            arrays = {"numbers": self.state.ledger.all_pending(expired, self.ids)} if expired else {}
+            self._commit(Event("expire" if expired else "note", with_memo({}, memo), arrays))
         self._duties.catch_up(lessons=False)
 
     def learn(self) -> Lesson:
@@ -254,20 +254,17 @@ class OnlineBandit:
             since: Made from this moment on, in seconds since 1970.
             until: Made before this moment.
             arm: Only of this arm.
-            memo: For the `annex`, as in `select_many`.
+            memo: For the `annex`, as in `decide_many`.
             learn: Whether to do so now; if not, the next lesson does.
 
         Raises:
             InputError: Neither decisions nor a period is given, one is not known, or the period is to come.
         """
-        if decision_ids is None and since is None and until is None:
-            raise InputError("decision_ids, since or until must be given, got none: nothing says what to remove.")
-        period = None if since is None and until is None else check_period(since, until)
         numbers = None if decision_ids is None else [self.ids.number_of(each) for each in read_ids(decision_ids)]
         with self._learning:
             with self._lock:
                 barrier = 0 if self._keeper is None else self._keeper.newest
-                event, found = removal_event(self.state, numbers, period, arm, barrier=barrier, memo=memo)
+                event, found = removal_event(self.state, numbers, since, until, arm, barrier=barrier, memo=memo)
                 if any(found):
                     self._commit(event)
             if found.observations and learn:
@@ -282,10 +279,7 @@ class OnlineBandit:
     def adopt(self, successor: State, *, memo: Any = None, prepare: Callable[[], object] | None = None) -> None:
         """Decide with another policy from now on, made by `build`, which has learned from the same; decisions stay.
 
-        Args:
-            successor: What it has learned so far; it is brought up to date.
-            memo: For the `annex`, as in `select_many`.
-            prepare: Called before, while nothing can change.
+        It is brought up to date, then `prepare` is called, while nothing can change.
         """
         if successor.programs.policy.origin is None or self.policy.origin is None:
             raise InputError("successor must have a policy made by build, as must this bandit.")
@@ -363,6 +357,10 @@ class OnlineBandit:
         """From the next one on, keep the last so many snapshots, and the last of each of so many days."""
         self._require_keeper().retention = Retention(check_integer("snapshots", snapshots, 1), days)
 
+    def gather(self, seconds: float) -> None:
+        """From now on, let rewards wait up to so long before decisions know them: many cost little more than one."""
+        self.state.gathering = seconds
+
     def rollback(self, steps: int = 1, *, snapshot: int | None = None) -> int:
         """Return to the `steps`-th last snapshot's belief and observations, or to those of `snapshot`, a number.
 
@@ -432,14 +430,13 @@ class OnlineBandit:
         warm_up(self.state, decisions, arms, observations, sequential=self.settings["count_pending"])
         return self.health().compiled
 
-    def _decide(self, request: Request, memo: Any = None) -> list[Decision]:
+    def _decide(self, request: Request, memo: Any = None) -> DecisionBatch:
+        with self._lock:
+            absorb(self._keeper, self.state)
         sequential = self.settings["count_pending"]
         batch = decide(self.state, self._lock, self._commit, request, memo, sequential=sequential)
         self._duties.catch_up(lessons=False)
-        return batch.decisions(self.ids)
-
-    def _numbers(self, decision_ids: Sequence[str]) -> np.ndarray:
-        return np.asarray(self.state.ledger.numbers(decision_ids, self.ids), np.int64)
+        return batch
 
     def _commit(self, event: Event) -> None:
         commit(self._keeper, self.state, event)

@@ -327,5 +327,6 @@ def _map_leaves(function: Callable[[np.ndarray], np.ndarray], tree: Any) -> Any:
 
 
 def _is_finite(belief: Belief) -> Any:
-    floats = [leaf for leaf in jax.tree.leaves(belief) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-    return jnp.all(jnp.stack([jnp.isfinite(leaf).all() for leaf in floats])) if floats else jnp.bool_(True)
+    """Whether all of it is. A maximum takes half the time of asking every number; of NaN and others it is NaN."""
+    floats = [leaf for leaf in jax.tree.leaves(belief) if jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.size]
+    return jnp.all(jnp.stack([jnp.abs(leaf).max() < jnp.inf for leaf in floats])) if floats else jnp.bool_(True)

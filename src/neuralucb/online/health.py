@@ -80,6 +80,7 @@ def examine(
     next_lesson  at which observation the next lesson is due
     """
     with lock:
+        state.absorb_buffer()
         health, belief = _counted(state, keeper, problem, next_lesson()), state.belief
     designs = [leaf for leaf in jax.tree.leaves(belief, is_leaf=_is_full) if _is_full(leaf)]
     return health._replace(

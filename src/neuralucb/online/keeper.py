@@ -22,7 +22,7 @@ from neuralucb.online.state import Event, State
 from neuralucb.policy import Origin, Policy
 from neuralucb.runtime.errors import InputError, StorageError
 
-__all__ = ["Identity", "Keeper", "Saved", "commit", "readable", "restore_saved", "save", "step"]
+__all__ = ["Identity", "Keeper", "Saved", "absorb", "commit", "readable", "restore_saved", "save", "step"]
 
 MALFORMED = (KeyError, TypeError, IndexError, AttributeError, OverflowError)
 """Raised by fields that are missing or of the wrong type, although their SHA-256 is right."""
@@ -260,19 +260,18 @@ class Keeper:
 
 
 def commit(keeper: Keeper | None, state: State, event: Event) -> None:
-    """Write an event to the journal, if there is one, then apply it. The first refusal after a lesson is logged."""
+    """Write an event to the journal, if there is one, then apply it."""
     if keeper is not None:
         keeper.append(event)
-    refused, at_last_lesson = state.counts["refused"], state.lessons.refused
-    try:
+    with _changing(keeper, state):
         state.apply(event)
-        state.absorb_buffer()
-    except BaseException as problem:
-        if keeper is not None:
-            keeper.fail(problem)
-        raise
-    if state.counts["refused"] > refused == at_last_lesson:
-        warn(refusal_words(state.counts["refused"] - refused))
+        state.absorb_due()
+
+
+def absorb(keeper: Keeper | None, state: State) -> None:
+    """Let the belief know what was observed, if it is time."""
+    with _changing(keeper, state):
+        state.absorb_due()
 
 
 def save(folder: Path, state: State, identity: Identity, lock: AbstractContextManager[Any]) -> Path:
@@ -308,6 +307,20 @@ def readable(folder: Path) -> Iterator[None]:
 
 def step(name: str) -> None:
     """Called with the name of every step of writing, before it; tests replace it to crash there."""
+
+
+@contextmanager
+def _changing(keeper: Keeper | None, state: State) -> Iterator[None]:
+    """Ends all writing after an error, since journal and state differ then; logs the first refusal after a lesson."""
+    refused, at_last_lesson = state.counts["refused"], state.lessons.refused
+    try:
+        yield
+    except BaseException as problem:
+        if keeper is not None:
+            keeper.fail(problem)
+        raise
+    if state.counts["refused"] > refused == at_last_lesson:
+        warn(refusal_words(state.counts["refused"] - refused))
 
 
 def _snapshot_of(state: State, identity: Identity, segment: int, record: int) -> Callable[[], Snapshot]:

@@ -236,9 +236,8 @@ class Ledger:
         while len(self._resolved) > EXPLAINABLE:
             self._resolved.popitem(last=False)
 
-    def numbers(self, decision_ids: Iterable[str], naming: DecisionIds) -> list[int]:
-        """The numbers of decisions by their ids; all must be pending."""
-        numbers = [naming.number_of(decision_id) for decision_id in decision_ids]
+    def all_pending(self, numbers: Sequence[int], naming: DecisionIds) -> np.ndarray:
+        """The numbers as an array; those of decisions that are not pending, or are there twice, are refused."""
         for number in numbers:
             if number not in self.pending:
                 raise InputError(
@@ -246,7 +245,7 @@ class Ledger:
                 )
         if len(set(numbers)) < len(numbers):
             raise InputError("decision_ids must be distinct: a decision has one reward.")
-        return numbers
+        return np.asarray(numbers, np.int64)
 
     def explain(self, decision_id: str, naming: DecisionIds) -> Explanation:
         """Everything about one decision."""

@@ -52,16 +52,20 @@ def check_period(since: float | None, until: float | None) -> tuple[float, float
 def removal_event(
     state: State,
     numbers: Sequence[int] | None,
-    period: tuple[float, float] | None,
+    since: float | None,
+    until: float | None,
     arm: ArmId | None,
     *,
     barrier: int,
     memo: Any,
 ) -> tuple[Event, Removal]:
-    """The event that removes decisions of these numbers, or made in this period, and for this arm if one is given.
+    """The event that removes decisions of these numbers, or of a period, and of this arm if one is given.
 
     barrier  the last snapshot that knows them
     """
+    period = None if since is None and until is None else check_period(since, until)
+    if numbers is None and period is None:
+        raise InputError("decision_ids, since or until must be given, got none: nothing says what to remove.")
     about = state.observations.about()
     chosen, waiting = about[:, 0] >= 0, list(state.ledger.pending)
     if numbers is not None:

@@ -1,6 +1,7 @@
 """Everything that an `OnlineBandit` knows, changed by events alone: the same events live and from a journal."""
 
 import math
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -100,6 +101,9 @@ class State:
         """observations that are not in the belief yet: a replay absorbs many at once"""
         self._buffered = 0
         """rows in the buffer"""
+        self.gathering: float = 0.0
+        """seconds for which observations may stay in the buffer: absorbing many costs little more than absorbing one"""
+        self._absorbed_at = -math.inf
         self._kinds: dict[str, Callable[[dict[str, Any], dict[str, np.ndarray]], None]] = {
             "decide": self._decide,
             "reward": self._reward,
@@ -133,6 +137,11 @@ class State:
         """The basis of `count` new decisions, whose numbers are reserved."""
         return Basis(self.ledger.reserve(count), self.belief, self.version, self.moments, self.programs)
 
+    def absorb_due(self) -> None:
+        """Absorb the buffered observations, unless others were less than `gathering` seconds ago."""
+        if self._buffered and time.monotonic() - self._absorbed_at >= self.gathering:
+            self.absorb_buffer()
+
     def absorb_buffer(self, *, above: int = 0) -> None:
         """Absorb the buffered observations into the belief, if there are more than `above`."""
         if self._buffered <= above:
@@ -143,6 +152,7 @@ class State:
         self.belief, refused = self.programs.absorb(self.belief, contexts, rewards)
         self.counts["refused"] += refused
         self.version += len(rewards)
+        self._absorbed_at = time.monotonic()
 
     def normalized(self, rewards: np.ndarray) -> np.ndarray:
         """Rewards in the policy's scale."""
@@ -156,6 +166,7 @@ class State:
         """
         belief, numbers = self._anticipating, self._decided_since
         if belief is None:
+            self.absorb_buffer()
             belief, numbers = self.belief, list(self.ledger.pending)
         if numbers:
             contexts = self.kept.unflatten(self.ledger.contexts(numbers))
@@ -220,6 +231,7 @@ class State:
 
     def successor(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Fields and arrays of the event `adopt`, with which another state continues as this one."""
+        self.absorb_buffer()
         origin = self.programs.policy.origin
         assert origin is not None
         fields = {

@@ -18,18 +18,27 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+class _Group(Generic[Result]):
+    """The items of one caller."""
+
+    __slots__ = ("future", "results", "size")
+
+    def __init__(self, future: "asyncio.Future[list[Result | Exception]]", size: int) -> None:
+        self.future, self.size = future, size
+        self.results: list[Result | Exception] = []
+
+
 class Batcher(Generic[Item, Result]):
     """Calls `handle(items)` in a thread of its own, with up to `most` items; at most `queue` of them wait.
 
-    `handle` returns one result per item; an exception among the results is raised for its item alone, one that it
-    raises for all of them.
+    `handle` returns one result per item, of which some may be exceptions; one that it raises is the result of all.
     """
 
     def __init__(
         self, name: str, handle: Callable[[Sequence[Item]], Sequence[Result | Exception]], *, most: int, queue: int
     ) -> None:
         self._handle, self._most, self._queue = handle, most, queue
-        self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
+        self._waiting: deque[tuple[Item, _Group[Result]]] = deque()
         self._ready = threading.Event()
         self._closing = False
         self.batches: int = 0
@@ -42,25 +51,20 @@ class Batcher(Generic[Item, Result]):
         """Items that nobody has begun to handle."""
         return len(self._waiting)
 
-    def submit(self, item: Item) -> "asyncio.Future[Result]":
-        """The result of an item, later. Called from an event loop.
+    def submit(self, items: Sequence[Item]) -> "asyncio.Future[list[Result | Exception]]":
+        """The results of items, in order and later: all are accepted, or none. Called from an event loop.
 
-        Raises ServiceError if too many wait, or the service is stopping.
+        Where nothing waits, also more than the queue holds. Raises ServiceError if too many wait, or the service is
+        stopping.
         """
-        (future,) = self.submit_many([item])
-        return future
-
-    def submit_many(self, items: Sequence[Item]) -> "list[asyncio.Future[Result]]":
-        """The same for many: all are accepted, or none; where nothing waits, also more than the queue holds."""
         if self._closing:
             raise ServiceError("unavailable", "the service is stopping; try again with another replica, or later.")
         if self._waiting and len(self._waiting) + len(items) > self._queue:
             raise ServiceError("overloaded", f"{len(self._waiting)} requests wait already; try again later.")
-        loop = asyncio.get_running_loop()
-        pairs: list[tuple[Item, asyncio.Future[Result]]] = [(item, loop.create_future()) for item in items]
-        self._waiting.extend(pairs)
+        group: _Group[Result] = _Group(asyncio.get_running_loop().create_future(), len(items))
+        self._waiting.extend([(item, group) for item in items])
         self._ready.set()
-        return [future for _, future in pairs]
+        return group.future
 
     def close(self) -> None:
         """Handle what waits, and stop."""
@@ -85,16 +89,17 @@ class Batcher(Generic[Item, Result]):
             results = [problem] * len(taken)
         self.batches += 1
         self.handled += len(taken)
-        futures = [future for _, future in taken]
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            futures[0].get_loop().call_soon_threadsafe(_deliver, futures, results)
+        complete = []
+        for (_, group), result in zip(taken, results, strict=True):
+            group.results.append(result)
+            if len(group.results) == group.size:
+                complete.append(group)
+        if complete:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                complete[0].future.get_loop().call_soon_threadsafe(_deliver, complete)
 
 
-def _deliver(futures: Sequence["asyncio.Future[Result]"], results: Sequence[Result | Exception]) -> None:
-    for future, result in zip(futures, results, strict=True):
-        if future.done():  # whoever asked has gone
-            continue
-        if isinstance(result, Exception):
-            future.set_exception(result)
-        else:
-            future.set_result(result)
+def _deliver(groups: "Sequence[_Group[Result]]") -> None:
+    for group in groups:
+        if not group.future.done():  # else whoever asked has gone
+            group.future.set_result(group.results)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import orjson
 
 from neuralucb.online import snapshots
 from neuralucb.online.compiled import Programs, power_of_two
@@ -15,8 +16,8 @@ from neuralucb.online.disk import storage_errors
 from neuralucb.online.journal import Sync
 from neuralucb.online.removal import Removal, check_period
 from neuralucb.online.snapshots import Retention
-from neuralucb.policy import Belief
 from neuralucb.runtime.errors import InputError
+from neuralucb.service.arm_sizes import ArmSizes
 from neuralucb.service.bandit_folder import open_folder
 from neuralucb.service.candidates import Candidates
 from neuralucb.service.event_life import due_at, is_up, rewarded, settled
@@ -26,6 +27,7 @@ from neuralucb.service.events import (
     arms_of,
     change_of,
     entry_of,
+    read_rows,
 )
 from neuralucb.service.learner import Learner
 from neuralucb.service.store import (
@@ -50,11 +52,14 @@ from neuralucb.service.store import (
 
 __all__ = ["EmbeddedStore"]
 
-BATCH = 8
+BATCH = 16
 """Decisions per call of the policy: more are no faster per decision, since their arrays leave the cache."""
 
+GATHER_SECONDS = 0.05
+"""For how long rewards may wait before decisions know them, while others keep coming."""
+
 ARMS = 16
-"""Arms for which decisions are compiled before the first: fewer are padded, more are compiled when they come."""
+"""Arms for which decisions are compiled before the first: see `arm_sizes`."""
 
 RETENTION = Retention(5, 7)
 
@@ -89,12 +94,13 @@ class EmbeddedStore:
         self._book = EventBook()
         self._bandit = open_folder(Path(folder), plan or Plan(), self._book, sync, learning)
         self._bandit.retain(*retention)
+        self._bandit.gather(GATHER_SECONDS)
         self._folder = Path(folder)
-        self._arms = power_of_two(arms)
         self._lock = threading.Lock()
         """held while events are resolved or activated: one of reward, activate and settle at a time"""
         self._configuring = threading.Lock()
-        self._recent: OrderedDict[str, bytes] = OrderedDict()
+        self._sizes = ArmSizes(arms, BATCH, self._bandit.state.shape, self._prepare)
+        self._recent: OrderedDict[str, Any] = OrderedDict()
         self._ignored = {"repeated": 0, "unknown": 0}
         self._examined: tuple[float, StoreHealth] | None = None
         self._adopted = (self._bandit.state.lessons.good_at, time.monotonic())
@@ -104,7 +110,8 @@ class EmbeddedStore:
         )
         self._bandit.state.programs.set_floor(self._floor(self._book.settings))
         self._candidates = Candidates(
-            self._bandit, self._book, self._folder, arms=self._arms, floor=lambda: self._floor(self._book.settings),
+            self._bandit, self._book, self._folder, arms=power_of_two(arms),
+            floor=lambda: self._floor(self._book.settings),
             schedule=lambda: self._book.settings.schedule or self._bandit.settings["schedule"],
         )  # fmt: skip
 
@@ -117,7 +124,7 @@ class EmbeddedStore:
     def warm_up(self) -> None:
         """Compile what the first requests need; not lessons, for which no request waits."""
         with self._learner.pause:  # a snapshot after a long replay would compete with it
-            self._compile(self._bandit.state.programs, self._bandit.state.belief)
+            self._sizes.compile(self._bandit.state.programs, self._bandit.state.belief)
 
     def vocabulary(self) -> list[str]:
         """Names with slots of their own."""
@@ -132,21 +139,17 @@ class EmbeddedStore:
 
     def decide(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Decide together; what has the same event id as an earlier one is answered as that was."""
-        refused: dict[int, Refusal] = {}
+        made: dict[int, Answer | Refusal] = {}
         groups: dict[int, list[int]] = defaultdict(list)
-        first: dict[str, int] = {}
-        """the request that each new event is made for: the same id again is a repeat, also within a batch"""
+        new: set[str] = set()  # the same id again is a repeat, also within a batch
         for index, request in enumerate(requests):
-            if request.event_id not in self._book.events and request.event_id not in first:
-                first[request.event_id] = index
-                groups[max(self._arms, power_of_two(len(request.arms)))].append(index)
+            if request.event_id not in self._book.events and request.event_id not in new:
+                new.add(request.event_id)
+                groups[self._sizes.of(len(request.arms))].append(index)
         for size, indices in groups.items():
             for start in range(0, len(indices), BATCH):
-                refused |= self._select(requests, indices[start : start + BATCH], size)
-        return [
-            refused[index] if index in refused else self._answer(request, fresh=first.get(request.event_id) == index)
-            for index, request in enumerate(requests)
-        ]
+                made |= self._select(requests, indices[start : start + BATCH], size)
+        return [made[index] if index in made else self._repeated(each) for index, each in enumerate(requests)]
 
     def reward(self, rewards: Sequence[Reward]) -> list[Rewarded]:
         """Record rewards, in one record."""
@@ -214,7 +217,8 @@ class EmbeddedStore:
     def explain(self, event_id: str) -> Explained | None:
         """One event that is remembered."""
         event = self._book.events.get(event_id)
-        return None if event is None else event.explained(self._recent.get(event_id))
+        shown = self._recent.get(event_id)
+        return None if event is None else event.explained(None if shown is None else orjson.dumps(shown))
 
     def arms(self) -> list[Arm]:
         """Registered arms."""
@@ -248,7 +252,7 @@ class EmbeddedStore:
             floor = self._floor(settings)
             if floor != self._floor(self._book.settings):
                 programs = Programs(self._bandit.policy, self._bandit.settings["seed"], floor)
-                self._compile(programs, self._bandit.state.belief)
+                self._sizes.compile(programs, self._bandit.state.belief)
             self._bandit.record({"settings": settings._asdict()})
             self._bandit.state.programs.set_floor(floor)
             return settings
@@ -310,7 +314,7 @@ class EmbeddedStore:
     def promote(self, name: str) -> None:
         """Let one decide; its decisions are compiled before."""
         with self._configuring:
-            self._candidates.promote(name, self._book.settings, self._compile)
+            self._candidates.promote(name, self._book.settings, self._sizes.compile)
             self._bandit.state.programs.set_floor(self._floor(self._book.settings))
         self._bandit.snapshot()
 
@@ -327,6 +331,7 @@ class EmbeddedStore:
 
     def close(self) -> None:
         """Wait for the lesson under way, and sync."""
+        self._sizes.close()
         self._candidates.close()
         self._learner.close()
         self._bandit.close()
@@ -340,34 +345,29 @@ class EmbeddedStore:
     def _floor(self, settings: Settings) -> float:
         return self.plan.floor if settings.floor is None else settings.floor
 
-    def _compile(self, programs: Programs, belief: Belief) -> None:
-        """Compile decisions and observations."""
-        state, decisions = self._bandit.state, 1
-        while decisions <= BATCH:
-            contexts = state.shape.zeros(decisions, self._arms)
-            available = np.ones((decisions, self._arms), bool)
-            programs.choose_many(0, belief, contexts, available, capacity=self._arms)
-            decisions *= 2
-        kept = state.shape.noted(programs.note_size)
-        programs.absorb(belief, kept.zeros(1), np.zeros(1, np.float32))
+    def _prepare(self, size: int) -> None:
+        """Compile decisions over so many arms."""
+        with self._configuring:  # programs are not replaced meanwhile
+            self._sizes.compile_size(self._bandit.state.programs, self._bandit.state.belief, size)
 
-    def _select(self, requests: Sequence[Request], indices: list[int], size: int) -> dict[int, Refusal]:
+    def _select(self, requests: Sequence[Request], indices: list[int], size: int) -> dict[int, Answer | Refusal]:
         """Decide some requests with one call; those that cannot be scored are refused, one by one."""
         chosen = [requests[index] for index in indices]
         contexts = np.zeros((len(chosen), size, self.plan.slots), np.float32)
-        available = np.zeros((len(chosen), size), bool)
+        allowed = np.zeros((len(chosen), size), bool)
         settings, now = self._book.settings, time.time()
-        entries = []
         for row, request in enumerate(chosen):
-            count = len(request.arms)
-            contexts[row, :count] = request.contexts
-            available[row, :count] = request.allowed
-            if request.imposed is not None:
-                available[row] = False
-                available[row, request.imposed] = True
-            entries.append(entry_of(request, due_at(settings, now)))
+            contexts[row, : len(request.arms)] = request.contexts
+            allowed[row, : len(request.arms)] = request.allowed
+        available = allowed
+        imposed = [(row, each.imposed) for row, each in enumerate(chosen) if each.imposed is not None]
+        if imposed:
+            available = allowed.copy()
+            for row, position in imposed:
+                available[row] = np.arange(size) == position
+        entries = [entry_of(request, due_at(settings, now)) for request in chosen]
         try:
-            self._bandit.select_many(contexts, available=available, memo={"events": entries})
+            made = self._bandit.decide_many(contexts, available=available, memo={"events": entries})
         except InputError as problem:
             if len(indices) == 1:
                 return {indices[0]: Refusal("invalid", str(problem))}
@@ -378,29 +378,33 @@ class EmbeddedStore:
                 self._candidates.watch.offer(self._book.events[request.event_id], request.contexts, request.allowed)
         while len(self._recent) > RECENT:
             self._recent.popitem(last=False)
-        return {}
+        read = read_rows(made.rows, allowed, [len(each.arms) for each in chosen])
+        return {
+            index: Answer(request.event_id, request.arms, *each, made.version, made.time)
+            for index, request, each in zip(indices, chosen, read, strict=True)
+        }
 
-    def _answer(self, request: Request, *, fresh: bool) -> Answer | Refusal:
+    def _repeated(self, request: Request) -> Answer | Refusal:
+        """The answer to an earlier request of the same id."""
         event = self._book.events.get(request.event_id)
-        if event is None:  # another one with the same id in this batch was refused
+        if event is None:  # it was in this batch, and was refused
             return Refusal("invalid", f"event {request.event_id!r:.80} was refused.")
         if event.digest != request.digest.hex():
             return Refusal("conflict", f"event {request.event_id!r:.80} was decided for another request; use a new id.")
-        return event.answer(repeated=not fresh)
+        return event.answer(repeated=True)
 
     def _resolve(self, events: Iterable[Kept], memo: dict[str, Any] | None) -> None:
         """Record changes of events, and tell the bandit the rewards of those that have theirs now."""
         if memo is None:
             return
-        ids = self._bandit.ids
         learned = [event for event in events if event.status in ("observed", "defaulted")]
-        expired = [ids.id_of(event.number) for event in events if event.status == "expired"]
+        expired = [event.number for event in events if event.status == "expired"]
         if not learned:
             self._bandit.record(memo, expired=expired)
             return
         values = [0.0 if event.value is None else event.value for event in learned]
         labels = [event.arms[event.chosen] for event in learned]
-        self._bandit.observe_many([ids.id_of(event.number) for event in learned], values, labels=labels, memo=memo)
+        self._bandit.resolve([event.number for event in learned], values, labels=labels, memo=memo)
 
     def _record(self, number: int) -> SnapshotRecord:
         fields, at, size = snapshots.describe(self._folder, number)

@@ -1,24 +1,24 @@
 """The service without HTTP: features are encoded, decisions batched, rewards recorded, and deadlines kept."""
 
 import asyncio
-import hashlib
 import logging
 import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-import orjson
 
 from neuralucb.features import Encoder
+from neuralucb.features.flatten import read_alike
 from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.service.batching import Batcher
 from neuralucb.service.bodies import Ask
 from neuralucb.service.config import Config
 from neuralucb.service.errors import ServiceError
+from neuralucb.service.sameness import digest_of
 from neuralucb.service.store import Activated, Answer, LessonReport, Refusal, Request, Reward, Rewarded, Store
 from neuralucb.service.traffic import Bucket, Traffic
 from neuralucb.service.values import Values, value_of
@@ -74,7 +74,7 @@ class Engine:
         self.problem: str | None = None
         """why deadlines could not be kept the last time, if so"""
 
-    async def decide(self, asks: Sequence[Ask]) -> list[Made | BaseException]:
+    async def decide(self, asks: Sequence[Ask]) -> list[Made | Exception]:
         """Decide requests, together with others that wait; of each its decision, or what is wrong with it."""
         if self.pending >= self.config.limits.pending:
             raise ServiceError(
@@ -86,11 +86,11 @@ class Engine:
             raise ServiceError(
                 "overloaded", f"more than {rate:g} decisions per second, the rate that is set; try later."
             )
-        return await asyncio.gather(*self.deciding.submit_many(asks), return_exceptions=True)
+        return await self.deciding.submit(asks)
 
-    async def reward(self, rewards: Sequence[Reward]) -> list[Rewarded | BaseException]:
+    async def reward(self, rewards: Sequence[Reward]) -> list[Rewarded | Exception]:
         """Record rewards, together with others that wait."""
-        return await asyncio.gather(*self.rewarding.submit_many(rewards), return_exceptions=True)
+        return await self.rewarding.submit(rewards)
 
     async def activate(self, event_id: str) -> Activated:
         """Let a deferred event count."""
@@ -151,8 +151,9 @@ class Engine:
             return ServiceError("invalid_features", str(problem))
 
     def _encode(self, ask: Ask) -> Request:
-        registered = {arm.id: arm.features for arm in self.store.arms()} if _needs_registered(ask) else {}
         arms = ask.arms
+        needs_registered = arms is None or any(arm.features is None for arm in arms)
+        registered = {arm.id: arm.features for arm in self.store.arms()} if needs_registered else {}
         ids = tuple(registered) if arms is None else tuple(arm.id for arm in arms)
         if not ids:
             raise ServiceError("invalid_request", "arms must be given: none are registered.", "arms")
@@ -166,11 +167,13 @@ class Engine:
         if not allowed.any():
             whom = " by the request or by the operator" if settings.excluded else ""
             raise ServiceError("invalid_request", f"at least one arm must not be excluded{whom}.", "excluded")
-        contexts = self.encoder.encode(ask.context, features, ids)
+        alike = read_alike(features)
+        contexts = self.encoder.encode_read(ask.context, features, alike, ids)
         imposed = int(allowed.argmax()) if settings.mode == "apprentice" else None
         if settings.pinned in ids and allowed[ids.index(settings.pinned)]:
             imposed = ids.index(settings.pinned)
-        shown, digest = _written(ask, {"context": ask.context, "arms": dict(zip(ids, features, strict=True))}, ids)
+        digest = digest_of(ask, None if needs_registered else alike)
+        shown = {"context": ask.context, "arms": dict(zip(ids, features, strict=True))}
         return Request(
             ask.event_id or secrets.token_hex(16), contexts, ids, allowed, shown, digest, ask.deferred, imposed,
             ask.user,
@@ -190,25 +193,3 @@ class Engine:
                 if words != self.problem:
                     logging.getLogger("neuralucb").warning("deadlines could not be kept: %s", words)
                 self.problem = words
-
-
-def _written(ask: Ask, shown: dict[str, Any], ids: tuple[str, ...]) -> tuple[bytes, bytes]:
-    """The features in JSON, and a digest of all that makes two requests the same: as they were sent, in any order.
-
-    Registered features are not part of it: they may change before a request is repeated.
-    """
-    try:
-        text = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
-        sent = text
-        if _needs_registered(ask):
-            given = None if ask.arms is None else {arm.id: arm.features for arm in ask.arms}
-            sent = orjson.dumps([ask.context, given], option=orjson.OPT_SORT_KEYS)
-    except TypeError:
-        raise ServiceError("invalid_request", "the body is nested too deeply.") from None
-    digest = hashlib.blake2b(sent, digest_size=16)
-    digest.update(orjson.dumps([ask.arms and ids, sorted(ask.excluded), ask.deferred, ask.user]))
-    return text, digest.digest()
-
-
-def _needs_registered(ask: Ask) -> bool:
-    return ask.arms is None or any(arm.features is None for arm in ask.arms)

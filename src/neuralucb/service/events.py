@@ -7,14 +7,14 @@ refused here. Records are never changed but replaced, so that a moment can be ke
 import heapq
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from neuralucb.features import Vocabulary
 from neuralucb.online.annex import Exported
-from neuralucb.online.ledger import column
+from neuralucb.online.ledger import PER_ARM, PER_CHOICE, column
 from neuralucb.online.pending import let_others_run
 from neuralucb.service.recent import RecentOutcomes
 from neuralucb.service.store import (
@@ -35,11 +35,13 @@ __all__ = [
     "OPEN",
     "EventBook",
     "Kept",
+    "arms_in",
     "arms_of",
     "candidates_fields",
     "change_of",
     "entry_of",
     "plan_fields",
+    "read_rows",
     "read_settings",
 ]
 
@@ -86,16 +88,11 @@ class Kept(NamedTuple):
 
     def answer(self, *, repeated: bool = False) -> Answer:
         """As the caller sees it."""
-        score, propensities = (self.numbers(name).astype(np.float64) for name in ("score", "propensities"))
-        rated = score
-        if self.excluded:
-            rated = score.copy()
-            rated[list(self.excluded)] = -np.inf
-        preferred, chosen = int(rated.argmax()), int(column(self.row[None], "chosen")[0])
-        return Answer(
-            self.id, self.arms, chosen, propensities / propensities.sum(), score, preferred, self.version, self.time,
-            repeated,
-        )  # fmt: skip
+        allowed = np.zeros((1, arms_in(self.row)), bool)
+        allowed[0, : len(self.arms)] = True
+        allowed[0, list(self.excluded)] = False
+        (read,) = read_rows(self.row[None], allowed, [len(self.arms)])
+        return Answer(self.id, self.arms, *read, self.version, self.time, repeated)
 
     def explained(self, features: bytes | None) -> Explained:
         """Everything about it."""
@@ -290,14 +287,13 @@ class EventBook:
     ) -> None:
         before = self.events[event_id]
         ids = before.reward_ids if reward_id is None else (*before.reward_ids, reward_id)
-        event = before._replace(status=status, value=value, due=due, reward_ids=ids)
+        row = before.row if status in OPEN else before.row.copy()  # not the whole batch of decisions
+        event = self.events[event_id] = before._replace(row=row, status=status, value=value, due=due, reward_ids=ids)
         self.recent.change(event.number, status, value, due)
         if status in OPEN:
-            self.events[event_id] = event
             if due != before.due:
                 self.put_back([event])
             return
-        self.events[event_id] = event._replace(row=before.row.copy())  # not the whole batch of decisions
         if self.resolved is not None:
             self.resolved(event.number, status, value)
         self.open -= 1
@@ -318,6 +314,30 @@ class EventBook:
         if len(self._arm_sets) > BLOCK:
             self._arm_sets.clear()
         return self._arm_sets.setdefault(key, key)
+
+
+def read_rows(
+    rows: np.ndarray, allowed: np.ndarray, counts: Sequence[int]
+) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
+    """Of each decision the position used, and the propensities, scores and preferred position of its first arms.
+
+    The same numbers, to the last bit, for one row and for many.
+
+    rows     [B, 4P + 4] as the policy made them
+    allowed  [B, P] arms that the request allowed
+    counts   how many arms each has
+    """
+    score, shares = (column(rows, name).astype(np.float64) for name in ("score", "propensities"))
+    shares /= shares.sum(axis=1, keepdims=True)
+    preferred = np.where(allowed, score, -np.inf).argmax(axis=1).tolist()
+    chosen = column(rows, "chosen").astype(np.intp).tolist()
+    for row, count in enumerate(counts):
+        yield chosen[row], shares[row, :count], score[row, :count], preferred[row]
+
+
+def arms_in(row: np.ndarray) -> int:
+    """P of a row [4P + 4]."""
+    return (len(row) - len(PER_CHOICE)) // len(PER_ARM)
 
 
 def entry_of(request: Request, due: float | None) -> list[Any]:

@@ -31,7 +31,7 @@ async def rank(call: Call) -> Reply:
     """Which action to use: 201, with all actions ranked."""
     ask = read_rank(call.body, call.engine.config.limits)
     (made,) = await call.engine.decide([ask])
-    if isinstance(made, BaseException):
+    if isinstance(made, Exception):
         raise made
     answer = made.answer
     if call.engine.store.settings().mode == "apprentice":
@@ -47,7 +47,7 @@ async def reward(call: Call) -> Reply:
     value = call.body.get("value") if isinstance(call.body, dict) else None
     number = read_reward_value(value, call.engine.store.settings(), "value")
     (result,) = await call.engine.reward([Reward(read_event_id(call.parts["event"], "eventId"), number)])
-    if isinstance(result, BaseException):
+    if isinstance(result, Exception):
         raise result
     return Reply(204)
 

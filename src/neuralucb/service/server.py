@@ -1,19 +1,15 @@
-"""The server: a socket, uvicorn, signals, and one line on stdout once it is ready."""
+"""The server: a socket, signals, and one line on stdout once it is ready."""
 
 import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
-
-import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from collections.abc import Callable
 
 from neuralucb.runtime.errors import InputError
 from neuralucb.service import dashboard, openapi, operations, personalizer, status, v1
 from neuralucb.service.config import Config, is_loopback
+from neuralucb.service.connection import Connection
 from neuralucb.service.engine import Engine
 from neuralucb.service.http import Application
 from neuralucb.service.store import Store
@@ -24,8 +20,14 @@ __all__ = ["application", "check_address", "serve"]
 GRACE_SECONDS = 30
 """For requests under way when the service is told to stop."""
 
-KEEP_ALIVE_SECONDS = 65
-"""For a connection without requests: longer than load balancers keep theirs, so that they close first."""
+LOOK_SECONDS = 0.25
+"""Between two looks for clients that take too long."""
+
+END_SECONDS = 0.01
+"""Between two looks whether all requests under way are answered."""
+
+WAITING = 2048
+"""Connections that the system keeps until they are accepted."""
 
 SWITCH_SECONDS = 0.0005
 """After which a thread that waits for Python's lock gets it: a decision must not wait 5 ms for a lesson's thread."""
@@ -66,10 +68,10 @@ def serve(address: str, config: Config, *, host: str, port: int) -> None:
         store.close()
 
 
-def application(open_engine: Callable[[], Engine], config: Config) -> Application:
-    """All routes, as an ASGI application."""
+def application(engine: Engine, config: Config) -> Application:
+    """All routes."""
     return Application(
-        open_engine,
+        engine,
         config,
         (*v1.ROUTES, *operations.ROUTES, *status.ROUTES, *dashboard.ROUTES, *personalizer.ROUTES, *openapi.ROUTES),
     )
@@ -94,78 +96,42 @@ def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _serve(store: Store, config: Config, host: str, port: int) -> None:
-    app = application(lambda: Engine(store, config), config)
-    settings = uvicorn.Config(
-        app, host=host, port=port, http=_protocol(config.limits.seconds), ws="none", log_level="warning",
-        access_log=False, server_header=False, date_header=False, lifespan="on",
-        limit_concurrency=config.limits.connections, timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )  # fmt: skip
-    server = _Server(settings)
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        app.stopping = server.should_exit = True
-
+    loop, told, connections = asyncio.get_running_loop(), asyncio.Event(), set[Connection]()
     for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, stop)
-    await server.serve()
-    if app.failure is not None:
-        raise app.failure
-    if not server.started and not app.stopping:
-        raise InputError(f"--host {host} --port {port} cannot be used: is another process listening there?")
+        loop.add_signal_handler(each, told.set)
+    app = application(await loop.run_in_executor(None, lambda: Engine(store, config)), config)
+    try:
+        listening = await loop.create_server(
+            lambda: Connection(app.respond, config.limits, connections), host, port, backlog=WAITING
+        )
+    except OSError as problem:
+        await app.close()
+        raise InputError(
+            f"--host {host} --port {port} cannot be used: {problem.strerror or problem}; is another process listening "
+            "there?"
+        ) from None
+    await app.start()
+    watcher = loop.create_task(_watch(connections))
+    address, number = listening.sockets[0].getsockname()[:2]
+    shown = f"[{address}]" if ":" in address else address
+    print(f"neuralucb serves http://{shown}:{number}", flush=True)
+    await told.wait()
+    app.stopping = True
+    listening.close()
+    for connection in list(connections):
+        connection.end()
+    latest = loop.time() + GRACE_SECONDS
+    while connections and loop.time() < latest:
+        await asyncio.sleep(END_SECONDS)
+    watcher.cancel()
+    await app.close()
 
 
-class _Server(uvicorn.Server):
-    """Says when it is ready, and leaves signals to us."""
-
-    async def startup(self, sockets: Any = None) -> None:
-        """Listen; then say where."""
-        try:
-            await super().startup(sockets)
-        except SystemExit:  # the port is taken; uvicorn has said so
-            self.should_exit = True
-            return
-        if self.started:
-            host, port = self.servers[0].sockets[0].getsockname()[:2]
-            shown = f"[{host}]" if ":" in host else host
-            print(f"neuralucb serves http://{shown}:{port}", flush=True)
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Nothing: `_serve` has set its own."""
-        yield
-
-
-def _protocol(seconds: float) -> type[HttpToolsProtocol]:
-    """HTTP with a limit on how long the head of a request may take: a slow client must not keep a connection."""
-
-    class Timed(HttpToolsProtocol):
-        timer: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self.start_timer()
-
-        def data_received(self, data: bytes) -> None:
-            if self.timer is None and (self.cycle is None or self.cycle.response_complete):
-                self.start_timer()
-            super().data_received(data)
-
-        def on_headers_complete(self) -> None:
-            self.stop_timer()
-            super().on_headers_complete()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self.stop_timer()
-            super().connection_lost(exc)
-
-        def start_timer(self) -> None:
-            self.timer = self.loop.call_later(seconds, self.transport.close)
-
-        def stop_timer(self) -> None:
-            if self.timer is not None:
-                self.timer.cancel()
-                self.timer = None
-
-    return Timed
+async def _watch(connections: set[Connection]) -> None:
+    """Cut off clients that take too long."""
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        now = loop.time()
+        for connection in list(connections):
+            connection.expire(now)

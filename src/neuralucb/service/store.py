@@ -139,8 +139,8 @@ class Request(NamedTuple):
     """K distinct ids, in the caller's order"""
     allowed: np.ndarray
     """[K] bool, at least one True: the arms that may be chosen"""
-    features: bytes
-    """context and arms as they came, compact JSON in UTF-8: for `explain`, audit and export, never for the decision"""
+    features: Any
+    """context and arms as they came, in what `orjson` takes: for `explain`, audit and export, never for the decision"""
     digest: bytes
     """16 bytes over everything that makes two requests the same; with it a repeat is told from another request"""
     deferred: bool = False

@@ -53,7 +53,7 @@ async def reward(call: Call) -> Reply:
     """One reward."""
     given = read_reward(call.body, call.engine.store.settings())
     (result,) = await call.engine.reward([given])
-    if isinstance(result, BaseException):
+    if isinstance(result, Exception):
         raise result
     if result == "unknown":
         raise _unknown(given.event_id)
@@ -292,8 +292,8 @@ def _unknown(event_id: str) -> ServiceError:
     return ServiceError("unknown_event", f"there is no event {event_id!r:.80}, or it is too long ago.", "event_id")
 
 
-def _or_raise(made: Made | BaseException) -> Made:
-    if isinstance(made, BaseException):
+def _or_raise(made: Made | Exception) -> Made:
+    if isinstance(made, Exception):
         raise made
     return made
 

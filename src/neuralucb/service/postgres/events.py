@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 
 from neuralucb.service.postgres.choosing import Chosen
 from neuralucb.service.postgres.schema import is_storable
@@ -164,7 +165,7 @@ def _row(request: Request, chosen: Chosen, model: int, replica: str, wait: float
         request.arms[chosen.position], chosen.position, chosen.preferred, chosen.greedy, request.imposed is not None,
         chosen.exploration, chosen.propensities.tolist(), chosen.score.tolist(), chosen.mean.tolist(),
         chosen.width.tolist(), contexts[chosen.position].tobytes(), zlib.compress(contexts.tobytes(), 1),
-        request.features, "inactive" if request.deferred else "waiting", wait,
+        orjson.dumps(request.features), "inactive" if request.deferred else "waiting", wait,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The service in this process, without a socket: requests go straight to the ASGI application."""
+"""The service in this process, without a socket: requests go straight to the application."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -9,6 +9,7 @@ import orjson
 from neuralucb.service.config import Config
 from neuralucb.service.embedded import EmbeddedStore
 from neuralucb.service.engine import Engine
+from neuralucb.service.http import Incoming
 from neuralucb.service.server import application
 from neuralucb.service.store import Plan
 
@@ -38,41 +39,22 @@ class Client:
 
     async def __call__(self, method, path, body=None, *, headers=(), raw=None, kind=b"application/json"):
         data = raw if raw is not None else (b"" if body is None else orjson.dumps(body))
-        scope = {
-            "type": "http", "method": method, "path": path, "raw_path": path.encode("latin-1", "replace"),
-            "headers": [(b"content-type", kind), *headers],
-        }  # fmt: skip
-        sent = []
-
-        async def receive():
-            return {"type": "http.request", "body": data, "more_body": False}
-
-        async def send(message):
-            sent.append(message)
-
-        await self.app(scope, receive, send)
-        start, end = sent
-        return Answered(start["status"], dict(start["headers"]), end["body"])
+        sent = [(b"content-type", kind), *headers]
+        reply = await self.app.respond(Incoming(method, path.encode("latin-1", "replace"), sent, data))
+        named = {b"content-type": reply.kind} if reply.body else {}
+        return Answered(reply.status, named | dict(reply.headers), reply.body)
 
 
 @asynccontextmanager
 async def served(folder, config=CONFIG, store=None):
     """A client of a service over a folder."""
     made = store or EmbeddedStore(folder, config.plan, arms=config.arms)
-    app = application(lambda: Engine(made, config), config)
-    inbox, started, stopped = asyncio.Queue(), asyncio.Event(), asyncio.Event()
-
-    async def send(message):
-        (started if "startup" in message["type"] else stopped).set()
-
-    life = asyncio.create_task(app({"type": "lifespan"}, inbox.get, send))
-    await inbox.put({"type": "lifespan.startup"})
-    await started.wait()
+    app = application(Engine(made, config), config)
+    await app.start()
     try:
         yield Client(app)
     finally:
-        await inbox.put({"type": "lifespan.shutdown"})
-        await life
+        await app.close()
 
 
 def play(scenario, folder, config=CONFIG, store=None):
