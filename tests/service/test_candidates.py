@@ -134,6 +134,22 @@ def test_candidates_survive_a_restart_with_their_values(opened):
     assert store.candidates()[0].decisions == before.decisions + 40
 
 
+def test_what_was_removed_is_not_known_to_the_policy_that_was_replaced_before_it_learned_again(opened):
+    store = opened()
+    store.put_candidate("greedy", OTHER)
+    serve(store, range(40))
+    with store._bandit.between_lessons:  # nothing is learned again yet
+        assert store.forget([f"e{number}" for number in range(20)], None, None, None) == (20, 0)
+        store.promote("greedy")
+        assert shadow(store, "original").state.observations.total == 0
+    end = time.monotonic() + 20
+    while store._bandit.state.relearns and time.monotonic() < end:
+        time.sleep(0.01)
+    store._candidates.step()
+    assert shadow(store, "original").state.observations.total == 20
+    assert fingerprint(shadow(store, "original").state.belief) == belief(store)
+
+
 def test_a_candidate_that_fails_says_so_and_harms_nothing(opened, monkeypatch):
     store = opened()
     store.put_candidate("good", OTHER)

@@ -206,7 +206,10 @@ class State:
         self.counts |= dict.fromkeys(("observed", "learned", "diverged", "refused", "clipped"), 0)
 
     def twin(self) -> "State":
-        """A state that has learned the same, with the same rows; what is pending stays with this one."""
+        """A state that has learned the same, with the same rows; what is pending stays with this one.
+
+        Where observations were removed that the belief still knows, it has learned nothing, as this one is about to.
+        """
         made = State(
             self.programs.of(self.programs.policy), self.shape, window=self.observations.window,
             normalize=self.normalize, capacity=None,
@@ -216,6 +219,8 @@ class State:
         made.apply(Event("adopt", {**fields, "barrier": 0}, arrays))
         made.moments, made.generation = self.moments, self.generation
         made.counts["observed"] = self.counts["observed"]
+        if self.relearns:
+            made.start_over()
         return made
 
     def successor(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
