@@ -94,14 +94,14 @@ class LessonProcess:
     def _started(self) -> Connection:
         if self._pipe is None:
             context = get_context("spawn")
-            self._pipe, theirs = context.Pipe()
+            pipe, theirs = context.Pipe()
             cache = jax.config.values["jax_compilation_cache_dir"]
             what = (main_script(), __name__, serve_lessons.__name__, self._policy, self._settings, cache)
             process = context.Process(target=enter, args=(theirs, *what), daemon=True, name="lessons")
             with without_main_module():
                 process.start()
             theirs.close()
-            self._process = process
+            self._process, self._pipe = process, pipe
         return self._pipe
 
 
