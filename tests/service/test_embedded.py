@@ -1,5 +1,6 @@
 """The embedded store: the life of an event, restarts, repeats, and a vocabulary that is never lost."""
 
+import threading
 import time
 
 import numpy as np
@@ -302,6 +303,26 @@ def test_events_a_period_and_an_arm_are_removed_and_the_model_is_learned_again(o
     wait_until(lambda: not store._bandit.state.relearns)
     assert rewards_learned(store) == []
     assert total(opened()) == 0
+
+
+def test_a_removal_may_be_repeated_and_lets_rewards_pass_while_it_waits_for_a_lesson(opened):
+    store = opened()
+    store.decide([request(f"e{index}") for index in range(8)])
+    store.reward([Reward(f"e{index}", float(index)) for index in range(4)])
+    lesson, removed = store._bandit.between_lessons, []
+    removing = threading.Thread(target=lambda: removed.append(store.forget(["e1"], None, None, None)))
+    rewarding = threading.Thread(target=store.reward, args=([Reward("e5", 5.0)],))
+    with lesson:
+        removing.start()
+        time.sleep(0.05)
+        rewarding.start()
+        rewarding.join(5.0)
+        assert not rewarding.is_alive()
+        assert not removed
+    removing.join()
+    assert removed == [(1, 0)]
+    assert store.forget(["e1", "e7"], None, None, None) == (0, 1)
+    assert store.forget(["e1", "e7"], None, None, None) == (0, 0)
 
 
 def wait_until(condition, seconds=20.0):

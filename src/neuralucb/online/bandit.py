@@ -32,7 +32,7 @@ from neuralucb.online.keeper import Identity, Keeper, Saved, commit, readable, r
 from neuralucb.online.ledger import Decision, Explanation
 from neuralucb.online.lessons import Lesson, give_lesson
 from neuralucb.online.process_lock import ProcessLock
-from neuralucb.online.removal import Removal, check_period, removal_event
+from neuralucb.online.removal import Removal, check_period, removable, removal_event
 from neuralucb.online.snapshots import Retention
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
@@ -245,7 +245,7 @@ class OnlineBandit:
 
     def forget(
         self, decision_ids: Sequence[str] | None = None, *, since: float | None = None, until: float | None = None,
-        arm: ArmId | None = None, memo: Any = None, learn: bool = True,
+        arm: ArmId | None = None, missing: Literal["refuse", "ignore"] = "refuse", memo: Any = None, learn: bool = True,
     ) -> Removal:  # fmt: skip
         """Remove observations, and learn again from the rest, all at once: the belief is as if `fit` had got the rest.
 
@@ -254,6 +254,8 @@ class OnlineBandit:
             since: Made from this moment on, in seconds since 1970.
             until: Made before this moment.
             arm: Only of this arm.
+            missing: What becomes of decisions that have nothing to remove: they have expired, left the window, or were
+                removed before.
             memo: For the `annex`, as in `select_many`.
             learn: Whether to do so now; if not, the next lesson does.
 
@@ -267,6 +269,8 @@ class OnlineBandit:
         with self._learning:
             with self._lock:
                 barrier = 0 if self._keeper is None else self._keeper.newest
+                if missing == "ignore" and numbers is not None:
+                    numbers = removable(self.state, numbers)
                 event, found = removal_event(self.state, numbers, period, arm, barrier=barrier, memo=memo)
                 if any(found):
                     self._commit(event)
@@ -401,6 +405,11 @@ class OnlineBandit:
     def health(self) -> Health:
         """Counters, memory, and whether the belief is sound; print it."""
         return examine(self.state, self._keeper, self._lock, self._duties.problem, self._duties.next_lesson)
+
+    @property
+    def between_lessons(self) -> ProcessLock:
+        """A lock: whoever holds it has waited for the lesson or snapshot under way, and no other begins."""
+        return self._learning
 
     @property
     def policy(self) -> Policy:

@@ -14,7 +14,7 @@ from neuralucb.online.state import Event, State
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.records import brief
 
-__all__ = ["Removal", "check_period", "removal_event"]
+__all__ = ["Removal", "check_period", "removable", "removal_event"]
 
 
 @brief
@@ -82,3 +82,9 @@ def removal_event(
     arrays = {"numbers": about[chosen, 0].astype(np.int64), "expired": np.asarray(waiting, np.int64)}
     event = Event("forget", with_memo({"barrier": barrier}, memo), arrays)
     return event, Removal(int(chosen.sum()), len(waiting))
+
+
+def removable(state: State, numbers: Sequence[int]) -> list[int]:
+    """Those decisions that have an observation, or wait for a reward."""
+    observed = set(state.observations.about()[:, 0].tolist())
+    return [number for number in numbers if number in observed or number in state.ledger.pending]

@@ -388,15 +388,16 @@ class State:
 
     def _forget(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Remove observations and pending decisions; the belief knows them until the next lesson has ended."""
+        self._expire(fields, {"numbers": arrays["expired"]})
+        if not len(arrays["numbers"]):
+            return  # nothing of what waits is in the belief, nor would a rollback bring it back
         self.absorb_buffer()
         self.training = None
         self.observations = self.observations.without(arrays["numbers"])
         rewards = self.observations.in_window()[1]
         self.moments = Moments().updated(rewards) if self.normalize and len(rewards) else Moments()
-        expired = arrays["expired"].tolist()
-        self.ledger.resolve(expired, None)
         self.counts |= dict.fromkeys(("learned", "diverged", "refused", "clipped"), 0)
-        self.counts |= {"observed": len(rewards), "expired": self.counts["expired"] + len(expired)}
+        self.counts["observed"] = len(rewards)
         self.lessons, self.learned_at, self.relearns = LessonRecord(), 0, True
         self.generation, self.barrier = self.generation + 1, fields["barrier"]
 
