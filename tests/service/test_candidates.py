@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from neuralucb import InputError
+from neuralucb import InputError, StorageError
 from neuralucb.policy import fingerprint
 from neuralucb.service import candidates
 from neuralucb.service.candidate import Shadow
@@ -148,6 +148,20 @@ def test_what_was_removed_is_not_known_to_the_policy_that_was_replaced_before_it
     store._candidates.step()
     assert shadow(store, "original").state.observations.total == 20
     assert fingerprint(shadow(store, "original").state.belief) == belief(store)
+
+
+def test_a_full_disk_keeps_nothing_from_being_closed(opened, monkeypatch):
+    store = opened()
+    store.put_candidate("greedy", OTHER)
+    serve(store, range(8))
+
+    def fail(self, folder):
+        raise StorageError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Shadow, "save", fail)
+        store.close()
+    assert shadow(opened(), "greedy").failure is None
 
 
 def test_a_candidate_that_fails_says_so_and_harms_nothing(opened, monkeypatch):

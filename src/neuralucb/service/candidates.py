@@ -14,7 +14,7 @@ from neuralucb.online import OnlineBandit
 from neuralucb.online.compiled import Programs
 from neuralucb.online.lesson_record import warn
 from neuralucb.policy import Belief
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.service.candidate import Shadow, policy_of
 from neuralucb.service.events import EventBook, candidates_fields
 from neuralucb.service.progressive import Watch
@@ -145,12 +145,15 @@ class Candidates:
             shutil.rmtree(self._home(name), ignore_errors=True)
 
     def close(self) -> None:
-        """Wait for the lesson under way, and keep what was learned."""
+        """Wait for the lesson under way, and keep what was learned, if that can be: the journal has the observations."""
         if self._stop.is_set():
             return
         self._stop.set()
         self._thread.join()
-        self._save()
+        try:
+            self._save()
+        except StorageError as problem:
+            warn(f"what candidates learned since it was last kept will be learned again: {problem}")
 
     def step(self) -> None:
         """Score what was decided, learn what was observed, count what is complete: in this order."""

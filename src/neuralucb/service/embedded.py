@@ -4,6 +4,7 @@ import threading
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -329,9 +330,8 @@ class EmbeddedStore:
 
     def close(self) -> None:
         """Wait for the lesson under way, and sync."""
-        self._candidates.close()
-        self._learner.close()
-        self._bandit.close()
+        with closing(self._bandit), closing(self._learner):
+            self._candidates.close()
 
     def _known(self, event_ids: Sequence[str]) -> list[Kept]:
         for event_id in event_ids:
