@@ -192,9 +192,11 @@ def test_candidates_that_cannot_be_are_refused(opened):
         (Candidate("linucb"), "lin-ucb"),
         (Candidate("lin-ucb", {"width": 3}), "width"),
         (Candidate("lin-ucb", {"dim": 9}), "options must not set dim"),
+        (Candidate("neural-ucb", {"width": 10**6}), "GB are free; take a smaller network"),
     ):
         with pytest.raises(InputError, match=words):
             store.put_candidate("x", candidate)
+    assert not store._book.candidates
     with pytest.raises(InputError, match="which decides"):
         store.put_candidate("original", OTHER)
     with pytest.raises(InputError, match="there is no candidate 'x'"):
