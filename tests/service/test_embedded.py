@@ -325,6 +325,20 @@ def test_a_removal_may_be_repeated_and_lets_rewards_pass_while_it_waits_for_a_le
     assert store.forget(["e1", "e7"], None, None, None) == (0, 0)
 
 
+def test_events_that_wait_are_found_while_others_are_decided(opened):
+    book = opened()._book
+
+    class Decided:
+        @property
+        def status(self):
+            book.events[f"e{len(book.events)}"] = Decided()
+            return "observed"
+
+    book.events["e"] = Decided()
+    assert book.waiting((0.0, 1e10), "a") == []
+    book.events.clear()
+
+
 def wait_until(condition, seconds=20.0):
     end = time.monotonic() + seconds
     while not condition():

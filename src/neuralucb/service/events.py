@@ -167,7 +167,7 @@ class EventBook:
         """Events that wait, decided in a period for an arm."""
         return [
             each
-            for each in self.events.values()
+            for each in list(self.events.values())  # others are decided meanwhile
             if each.status in OPEN and period[0] <= each.time < period[1] and each.arms[each.chosen] == arm
         ]
 
