@@ -32,7 +32,7 @@ from neuralucb.online.keeper import Identity, Keeper, Saved, commit, readable, r
 from neuralucb.online.ledger import Decision, Explanation
 from neuralucb.online.lessons import Lesson, give_lesson
 from neuralucb.online.process_lock import ProcessLock
-from neuralucb.online.removal import Removal, check_period, removable, removal_event
+from neuralucb.online.removal import Removal, read_removal, removal_event
 from neuralucb.online.snapshots import Retention
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
@@ -114,6 +114,8 @@ class OnlineBandit:
         self._bounds = RewardBounds.read(self.settings)
         self._lock = ProcessLock()  # held while the state is read or changed
         self._learning = ProcessLock()  # held during a lesson or a snapshot, of which there is one at a time
+        self.between_lessons: ProcessLock = self._learning
+        """whoever holds it has waited for the lesson or snapshot under way, and no other begins"""
         self._keeper: Keeper | None = None
         if journal is not None:
             self._keeper = Keeper(Path(journal), sync, self.state, Identity(self.ids, self.settings, policy))
@@ -254,24 +256,18 @@ class OnlineBandit:
             since: Made from this moment on, in seconds since 1970.
             until: Made before this moment.
             arm: Only of this arm.
-            missing: What becomes of decisions that have nothing to remove: they have expired, left the window, or were
-                removed before.
+            missing: What becomes of decisions that have nothing to remove, or no longer.
             memo: For the `annex`, as in `select_many`.
             learn: Whether to do so now; if not, the next lesson does.
 
         Raises:
             InputError: Neither decisions nor a period is given, one is not known, or the period is to come.
         """
-        if decision_ids is None and since is None and until is None:
-            raise InputError("decision_ids, since or until must be given, got none: nothing says what to remove.")
-        period = None if since is None and until is None else check_period(since, until)
-        numbers = None if decision_ids is None else [self.ids.number_of(each) for each in read_ids(decision_ids)]
+        which = read_removal(self.ids, decision_ids, since, until)
         with self._learning:
             with self._lock:
                 barrier = 0 if self._keeper is None else self._keeper.newest
-                if missing == "ignore" and numbers is not None:
-                    numbers = removable(self.state, numbers)
-                event, found = removal_event(self.state, numbers, period, arm, barrier=barrier, memo=memo)
+                event, found = removal_event(self.state, which, arm, missing, barrier=barrier, memo=memo)
                 if any(found):
                     self._commit(event)
             if found.observations and learn:
@@ -405,11 +401,6 @@ class OnlineBandit:
     def health(self) -> Health:
         """Counters, memory, and whether the belief is sound; print it."""
         return examine(self.state, self._keeper, self._lock, self._duties.problem, self._duties.next_lesson)
-
-    @property
-    def between_lessons(self) -> ProcessLock:
-        """A lock: whoever holds it has waited for the lesson or snapshot under way, and no other begins."""
-        return self._learning
 
     @property
     def policy(self) -> Policy:
