@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from neuralucb.algorithms import build
@@ -19,7 +18,6 @@ from neuralucb.online.snapshots import Retention, Snapshot
 from neuralucb.online.state import State
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError, StorageError
-from neuralucb.runtime.memory import require_memory
 from neuralucb.schedules import next_due, read_schedule
 from neuralucb.service.progressive import Tally, Watched
 from neuralucb.service.store import Candidate, CandidateReport
@@ -28,9 +26,6 @@ __all__ = ["Shadow", "policy_of"]
 
 TOGETHER = 8
 """Decisions that are scored in one call: always as many, so that one program is compiled."""
-
-BELIEFS = 3
-"""That a candidate has at once: the initial one, the one in use, and the one that a lesson makes."""
 
 RESERVED = ("dim", "rounds", "shared_by")
 """What a service sets itself."""
@@ -160,22 +155,10 @@ class _Nobody:
 
 
 def policy_of(candidate: Candidate, slots: int) -> Policy:
-    """Its policy.
-
-    Raises:
-        InputError: There are no such algorithm or options, they have another shape, or memory does not hold it.
-    """
+    """Its policy. Raises InputError for an algorithm or options that there are not, and for another shape."""
     if taken := [name for name in RESERVED if name in candidate.options]:
         raise InputError(f"options must not set {taken[0]}: a candidate sees what the service sees, {slots} slots.")
-    policy = build(candidate.algorithm, dim=slots, **candidate.options)
-    with jax.enable_x64(True):
-        belief = jax.eval_shape(policy.init, jax.random.key(0))
-    require_memory(
-        BELIEFS * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(belief)),
-        what=f"{candidate.algorithm} over {slots} slots, with these options,",
-        cure="take a smaller network, or design='diagonal' if the algorithm has it",
-    )
-    return policy
+    return build(candidate.algorithm, dim=slots, **candidate.options)
 
 
 def _plain(candidate: Candidate) -> dict[str, Any]:

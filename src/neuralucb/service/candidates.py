@@ -146,7 +146,7 @@ class Candidates:
             shutil.rmtree(self._home(name), ignore_errors=True)
 
     def close(self) -> None:
-        """Wait for the lesson under way, and keep what was learned, if that can be: the journal has the observations."""
+        """Wait for the lesson under way, and keep what was learned, if it can be kept: the journal has all rewards."""
         if self._stop.is_set():
             return
         self._stop.set()
