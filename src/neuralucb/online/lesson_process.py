@@ -7,7 +7,7 @@ what decisions leave. What it computes goes into the journal as any other lesson
 import contextlib
 import os
 import signal
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -43,6 +43,11 @@ class LessonProcess:
             raise InputError(
                 'learning must not be "process" for a policy that build did not make: another process cannot make it '
                 'again; set learning="background".'
+            )
+        if current_process().daemon:
+            raise InputError(
+                'learning must not be "process" in a daemonic process, such as a worker of a multiprocessing.Pool: it '
+                'may start no others; set learning="background".'
             )
         self._policy, self._settings = policy, settings
         self._process: BaseProcess | None = None
