@@ -325,6 +325,19 @@ def test_a_removal_may_be_repeated_and_lets_rewards_pass_while_it_waits_for_a_le
     assert store.forget(["e1", "e7"], None, None, None) == (0, 0)
 
 
+def test_deadlines_of_events_that_have_their_reward_do_not_pile_up(opened, clock):
+    store = opened(wait_seconds=1e9)
+    store._book._remembered = 20
+    for first in range(0, 400, 8):
+        names = [f"e{number}" for number in range(first, first + 8)]
+        store.decide([request(name) for name in names])
+        store.reward([Reward(name, 1.0) for name in names[1:]])  # one in eight waits
+    assert store._book.open == 50
+    assert len(store._book._due) <= 2 * 50 + 20
+    clock.now += 1e9
+    assert store.settle() == 50
+
+
 def test_events_that_wait_are_found_while_others_are_decided(opened):
     book = opened()._book
 
