@@ -4,7 +4,8 @@ python benchmarks/family.py play --out out/family --rounds 10000 --seeds 10 --pr
 python benchmarks/family.py page --out out/family      # docs/results/family.md
 
 Each run is a process of its own, so that its memory can be told; its result is a file as soon as it has ended, and
-what is there already is not run again. `--algorithms` and `--problems` name some of them, separated by commas.
+what is there already, with as many rounds and seeds, is not run again. `--algorithms` and `--problems` name some of
+them, separated by commas.
 """
 
 import argparse
@@ -48,7 +49,7 @@ def play_all(options: argparse.Namespace) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     tasks = [(problem, algorithm) for algorithm in options.algorithms for problem in options.problems]
-    missing = [task for task in tasks if not files(options.out, *task)[1].exists()]
+    missing = [task for task in tasks if not _is_played(files(options.out, *task)[1], options)]
     missing.sort(key=lambda task: "steps" in {setting.name for setting in ALGORITHMS[task[1]].settings})
 
     def play(task: tuple[str, str]) -> None:
@@ -72,7 +73,8 @@ def play_one(options: argparse.Namespace) -> None:
     saved, facts = files(options.out, problem, algorithm)
     result.save(saved)
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
-    facts.write_text(json.dumps({"seconds": result.seconds / options.seeds, "megabytes": megabytes}))
+    about = {"rounds": options.rounds, "seeds": options.seeds}
+    facts.write_text(json.dumps({**about, "seconds": result.seconds / options.seeds, "megabytes": megabytes}))
     print(f"{result.summary()}; {result.seconds:.0f} s, and {result.compile_seconds:.0f} s of compiling")
 
 
@@ -84,6 +86,11 @@ def write_page(options: argparse.Namespace) -> None:
             saved, facts = files(options.out, problem, algorithm)
             if facts.exists():
                 results[algorithm, problem] = Result.load(saved), json.loads(facts.read_text())
+    sizes = {(result.rounds, len(result.seeds)) for result, _ in results.values()}
+    if len(sizes) != 1:
+        raise SystemExit(
+            f"{options.out} must have runs of one length, got (rounds, seeds) {sorted(sizes)}; play again."
+        )
     complete = [name for name in options.algorithms if all((name, problem) in results for problem in options.problems)]
     ranked = [name for name in complete if name != "oracle"]
     comparison = Comparison(tuple(results[name, problem][0] for name in ranked for problem in options.problems))
@@ -100,6 +107,14 @@ def write_page(options: argparse.Namespace) -> None:
         )
     )
     print(f"{PAGE} written; complete: {len(complete)} of {len(options.algorithms)}")
+
+
+def _is_played(facts: Path, options: argparse.Namespace) -> bool:
+    """Whether there is a result with as many rounds and seeds."""
+    if not facts.exists():
+        return False
+    found = json.loads(facts.read_text())
+    return (found.get("rounds"), found.get("seeds")) == (options.rounds, options.seeds)
 
 
 def files(folder: Path, problem: str, algorithm: str) -> tuple[Path, Path]:

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 
 from neuralucb import build
 from neuralucb.designs import Forgetting
+from neuralucb.estimators.features import quadratic, raw, raw_by_arm
 from neuralucb.estimators.mixture import weights
 from neuralucb.history import History
 from neuralucb.policy import Slot
@@ -150,3 +151,9 @@ def test_an_arm_that_was_played_less_is_wider_as_in_the_transcription():
     for belief, ours, _, _ in follow(shared=True, design="diagonal", novelty=3.0):
         played = [arm for _, arm, _ in ours.history]
         assert belief.inner.plays.tolist() == np.bincount(played, minlength=ARMS).tolist()
+
+
+def test_products_of_inputs_that_are_too_many_are_counted_and_never_made():
+    assert quadratic(raw(10**6), 10**6, scale=1.0).size == 10**6 + 10**6 * (10**6 + 1) // 2
+    assert quadratic(raw_by_arm(4, 3), 3, scale=1.0).size == 3 * (4 + 6)
+    build(dim=10**6)

@@ -3,7 +3,7 @@
 import jax
 import pytest
 
-from neuralucb import run, run_grid
+from neuralucb import InputError, compare, run, run_grid
 from neuralucb.experiments import lanes, runs
 from tests.experiments.sizes import GRID, OPTIONS, TINY
 
@@ -55,3 +55,18 @@ def test_running_leaves_the_users_configuration_alone():
     run("lin-ucb", "h1", rounds=5, seeds=1, dim=4)
     assert jax.config.jax_enable_x64 is before is False
     assert jax.numpy.zeros(1).dtype == "float32"
+
+
+def test_a_program_that_memory_refused_beside_others_is_compiled_when_its_turn_comes(monkeypatch):
+    compile_program, tried = runs.compile_program, []
+
+    def refuse_once(algorithm, *args, **more):
+        tried.append(algorithm.name)
+        if algorithm.name == "glm-ucb" and tried.count("glm-ucb") == 1:
+            raise InputError("glm-ucb needs 9.0 GB and 1.0 GB are free; take fewer rounds.")
+        return compile_program(algorithm, *args, **more)
+
+    monkeypatch.setattr(runs, "compile_program", refuse_once)
+    found = compare(["lin-ucb", "glm-ucb"], "h1", rounds=40, schedule="10", dim=4)
+    assert found.algorithms == ("lin-ucb", "glm-ucb")
+    assert tried.count("glm-ucb") == 2

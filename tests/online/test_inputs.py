@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from neuralucb import InputError, OnlineBandit
+from neuralucb import InputError, OnlineBandit, build
 from neuralucb.policy import Slot
 from tests.online.helpers import ARMS, DIM, PLAIN, bandit, contexts, fingerprint, linear, make
 
@@ -125,6 +125,11 @@ def test_bad_settings_are_refused(settings, why, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=why):
         OnlineBandit(make(), **settings)
+
+
+def test_a_policy_that_memory_does_not_hold_is_refused_with_a_cure():
+    with pytest.raises(InputError, match="neural-ucb, with these settings, needs .* GB are free; take a smaller"):
+        OnlineBandit(build("neural-ucb", dim=3, width=10**6))
 
 
 def test_anything_but_a_policy_is_refused():

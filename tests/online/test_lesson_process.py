@@ -1,6 +1,7 @@
 """Lessons in a process of their own: the same belief, and what happens when the process dies."""
 
 import multiprocessing
+from multiprocessing.context import SpawnProcess
 
 import numpy as np
 import pytest
@@ -49,6 +50,27 @@ def test_a_process_learns_with_the_policy_that_was_adopted():
 def test_a_policy_that_build_did_not_make_cannot_learn_in_a_process():
     with pytest.raises(InputError, match="learning"):
         OnlineBandit(Policy(*linear()[:4]), learning="process", example=np.zeros(3, np.float32))
+
+
+def test_a_process_that_may_start_no_others_cannot_learn_in_one(monkeypatch):
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    with pytest.raises(InputError, match='set learning="background"'):
+        OnlineBandit(linear(), learning="process")
+
+
+def test_a_lesson_that_could_not_start_its_process_is_made_by_the_next(monkeypatch):
+    with OnlineBandit(linear(), schedule=EVERY, learning="process") as bandit:
+        play(bandit, 3)
+        with monkeypatch.context() as patch:
+            patch.setattr(SpawnProcess, "start", fail_to_start)
+            with pytest.raises(RuntimeError, match="Cannot allocate memory") as kept:
+                bandit.learn()
+        assert kept is not None  # with it, all that the failure left behind
+        assert bandit.learn().promoted
+
+
+def fail_to_start(process):
+    raise OSError(12, "Cannot allocate memory")
 
 
 def test_what_is_observed_during_a_lesson_is_absorbed_as_a_replay_absorbs_it(tmp_path, monkeypatch):

@@ -122,3 +122,21 @@ def test_all_can_be_removed_and_what_cannot_be_is_refused():
     assert bandit.forget(since=0.0) == (5, 0)
     assert fingerprint(bandit.state.belief) == initial
     play(bandit, 5)
+
+
+def test_to_expire_what_waits_leaves_belief_lessons_and_snapshots_as_they_are(tmp_path):
+    with OnlineBandit(POLICIES["neural-ucb"], seed=1, journal=tmp_path) as bandit:
+        told = play(bandit, 20)
+        waiting = bandit.select(np.ones((2, 3)))
+        snapshot = bandit.snapshot()
+        before = bandit.health()
+        assert bandit.forget([waiting.id]) == (0, 1)
+        after = bandit.health()
+        assert (after.learned, after.learning, after.version) == (before.learned, before.learning, before.version)
+        assert after.expired == 1
+        with pytest.raises(InputError, match="has expired"):
+            bandit.observe(waiting.id, 1.0)
+        assert bandit.forget([waiting.id, told[0][0].id], missing="ignore") == (1, 0)
+        assert bandit.forget([waiting.id, told[0][0].id], missing="ignore") == (0, 0)
+        with pytest.raises(InputError, match="observations were removed"):
+            bandit.rollback(snapshot=snapshot)

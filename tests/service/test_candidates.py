@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from neuralucb import InputError
+from neuralucb import InputError, StorageError
 from neuralucb.policy import fingerprint
 from neuralucb.service import candidates
 from neuralucb.service.candidate import Shadow
@@ -135,6 +135,36 @@ def test_candidates_survive_a_restart_with_their_values(opened):
     assert store.candidates()[0].decisions == before.decisions + 40
 
 
+def test_what_was_removed_is_not_known_to_the_policy_that_was_replaced_before_it_learned_again(opened):
+    store = opened()
+    store.put_candidate("greedy", OTHER)
+    serve(store, range(40))
+    with store._bandit.between_lessons:  # nothing is learned again yet
+        assert store.forget([f"e{number}" for number in range(20)], None, None, None) == (20, 0)
+        store.promote("greedy")
+        assert shadow(store, "original").state.observations.total == 0
+    end = time.monotonic() + 20
+    while store._bandit.state.relearns and time.monotonic() < end:
+        time.sleep(0.01)
+    store._candidates.step()
+    assert shadow(store, "original").state.observations.total == 20
+    assert fingerprint(shadow(store, "original").state.belief) == belief(store)
+
+
+def test_a_full_disk_keeps_nothing_from_being_closed(opened, monkeypatch):
+    store = opened()
+    store.put_candidate("greedy", OTHER)
+    serve(store, range(8))
+
+    def fail(self, folder):
+        raise StorageError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Shadow, "save", fail)
+        store.close()
+    assert shadow(opened(), "greedy").failure is None
+
+
 def test_a_candidate_that_fails_says_so_and_harms_nothing(opened, monkeypatch):
     store = opened()
     store.put_candidate("good", OTHER)
@@ -163,9 +193,11 @@ def test_candidates_that_cannot_be_are_refused(opened):
         (Candidate("linucb"), "lin-ucb"),
         (Candidate("lin-ucb", {"width": 3}), "width"),
         (Candidate("lin-ucb", {"dim": 9}), "options must not set dim"),
+        (Candidate("neural-ucb", {"width": 10**6}), "GB are free; take a smaller network"),
     ):
         with pytest.raises(InputError, match=words):
             store.put_candidate("x", candidate)
+    assert not store._book.candidates
     with pytest.raises(InputError, match="which decides"):
         store.put_candidate("original", OTHER)
     with pytest.raises(InputError, match="there is no candidate 'x'"):

@@ -1,5 +1,6 @@
 """The embedded store: the life of an event, restarts, repeats, and a vocabulary that is never lost."""
 
+import threading
 import time
 
 import numpy as np
@@ -303,6 +304,53 @@ def test_events_a_period_and_an_arm_are_removed_and_the_model_is_learned_again(o
     wait_until(lambda: not store._bandit.state.relearns)
     assert rewards_learned(store) == []
     assert total(opened()) == 0
+
+
+def test_a_removal_may_be_repeated_and_lets_rewards_pass_while_it_waits_for_a_lesson(opened):
+    store = opened()
+    store.decide([request(f"e{index}") for index in range(8)])
+    store.reward([Reward(f"e{index}", float(index)) for index in range(4)])
+    lesson, removed = store._bandit.between_lessons, []
+    removing = threading.Thread(target=lambda: removed.append(store.forget(["e1"], None, None, None)))
+    rewarding = threading.Thread(target=store.reward, args=([Reward("e5", 5.0)],))
+    with lesson:
+        removing.start()
+        time.sleep(0.05)
+        rewarding.start()
+        rewarding.join(5.0)
+        assert not rewarding.is_alive()
+        assert not removed
+    removing.join()
+    assert removed == [(1, 0)]
+    assert store.forget(["e1", "e7"], None, None, None) == (0, 1)
+    assert store.forget(["e1", "e7"], None, None, None) == (0, 0)
+
+
+def test_deadlines_of_events_that_have_their_reward_do_not_pile_up(opened, clock):
+    store = opened(wait_seconds=1e9)
+    store._book._remembered = 20
+    for first in range(0, 400, 8):
+        names = [f"e{number}" for number in range(first, first + 8)]
+        store.decide([request(name) for name in names])
+        store.reward([Reward(name, 1.0) for name in names[1:]])  # one in eight waits
+    assert store._book.open == 50
+    assert len(store._book._due) <= 2 * 50 + 20
+    clock.now += 1e9
+    assert store.settle() == 50
+
+
+def test_events_that_wait_are_found_while_others_are_decided(opened):
+    book = opened()._book
+
+    class Decided:
+        @property
+        def status(self):
+            book.events[f"e{len(book.events)}"] = Decided()
+            return "observed"
+
+    book.events["e"] = Decided()
+    assert book.waiting((0.0, 1e10), "a") == []
+    book.events.clear()
 
 
 def wait_until(condition, seconds=20.0):

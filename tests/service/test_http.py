@@ -509,6 +509,8 @@ def test_a_rate_is_set_and_ended_while_the_service_runs(tmp_path):
         assert await statuses(3) == [200, 429, 429]
         batch = await client("POST", "/v1/decide/batch", {"requests": [{"arms": ["x"]}] * 5})
         assert (batch.status, batch.json["error"]["code"]) == (429, "overloaded")
+        alarms = (await client("GET", "/v1/status")).json["alarms"]
+        assert any("than the rate of 0.01 per second that is set" in each["words"] for each in alarms)
         await client("PATCH", "/v1/settings", {"rate": None})
         assert await statuses(3) == [200, 200, 200]
 

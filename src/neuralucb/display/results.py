@@ -60,7 +60,8 @@ def show_results(
         if result.diverged:
             err.print(_warning(result))
     running, compiling = sum(result.seconds for result in results), sum(result.compile_seconds for result in results)
-    out.print(f"{running:.1f} s running, {compiling:.1f} s compiling")
+    beside = ", several programs at a time" if len(results) > 1 else ""  # then the sum is longer than the command took
+    out.print(f"{running:.1f} s running, {compiling:.1f} s compiling{beside}")
     out.print(f"figure: {', '.join(map(str, figures))}\ntable:  {table}", soft_wrap=True)
 
 

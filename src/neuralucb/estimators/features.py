@@ -54,17 +54,18 @@ def quadratic(plain: Features, inputs: int, *, scale: float) -> Features:
         inputs: How many numbers are multiplied with each other; those behind them, such as an intercept, are not.
         scale: s, how much products weigh beside the numbers themselves in a ridge regression.
     """
-    rows, columns = np.triu_indices(inputs)
 
     def extend(x: jax.Array) -> jax.Array:
+        rows, columns = np.triu_indices(inputs)  # here: whoever finds that they are too many never makes them
         return jnp.concatenate([x, jnp.asarray(scale, x.dtype) * x[rows] * x[columns]])
 
     def apply(params: Any, context: Context) -> Any:
         phi = plain.apply(params, context)
         return replace(phi, part=extend(phi.part)) if isinstance(phi, Block) else extend(phi)
 
-    shapes = jax.eval_shape(apply, (), plain.example)
-    return plain._replace(apply=apply, size=jax.eval_shape(dense, shapes).size)
+    x = plain.example.x if isinstance(plain.example, Slot) else plain.example
+    arms = plain.size // x.size
+    return plain._replace(apply=apply, size=plain.size + arms * (inputs * (inputs + 1) // 2))
 
 
 def tangent(network: Network) -> Features:

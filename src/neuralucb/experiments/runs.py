@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, TypeAlias
@@ -16,6 +16,7 @@ from neuralucb.experiments.lanes import Lanes, Program, compile_program
 from neuralucb.experiments.plans import Plan, Point, plan, plan_grid, plan_problems, shape_of
 from neuralucb.experiments.results import Result, Traces
 from neuralucb.problems import Definition, Problem
+from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.progress import Meter, Progress, Told, as_meter
 from neuralucb.runtime.threads import in_order
 from neuralucb.simulation import Trace
@@ -193,7 +194,7 @@ def play(planned: Plan, progress: Meter | None = None) -> list[Result]:
     """
     groups = {algorithm: _by_shape(algorithm, points) for algorithm, points in planned.points.items()}
     shapes = [(algorithm, group) for algorithm, found in groups.items() for group in found]
-    programs = in_order([
+    programs = _compiled([
         partial(_compile, algorithm, [planned.points[algorithm][index] for index in group], planned)
         for algorithm, group in shapes
     ])  # fmt: skip
@@ -264,6 +265,20 @@ def _lanes(algorithm: str, points: Sequence[Point], planned: Plan) -> Lanes:
         np.tile(np.asarray(seeds, np.uint32), len(points)),
         {name: np.repeat(column, len(seeds)) for name, column in columns.items()},
     )
+
+
+def _compiled(works: Sequence[Callable[[], Program]]) -> Generator[Program, None, None]:
+    """The programs, in order. One that memory refused beside those before it is compiled once these have ended."""
+    with closing(in_order([partial(_unless_refused, work) for work in works])) as found:
+        for work, program in zip(works, found, strict=True):
+            yield work() if program is None else program
+
+
+def _unless_refused(compile_it: Callable[[], Program]) -> Program | None:
+    try:
+        return compile_it()
+    except InputError:
+        return None
 
 
 def _compile(algorithm: str, points: Sequence[Point], planned: Plan) -> Program:

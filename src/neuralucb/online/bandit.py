@@ -30,7 +30,7 @@ from neuralucb.online.keeper import Identity, Keeper, Saved, absorb, commit, rea
 from neuralucb.online.ledger import Decision, DecisionBatch, Explanation
 from neuralucb.online.lessons import Lesson, give_lesson
 from neuralucb.online.process_lock import ProcessLock
-from neuralucb.online.removal import Removal, removal_event
+from neuralucb.online.removal import Removal, read_removal, removal_event
 from neuralucb.online.snapshots import Retention
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
@@ -112,6 +112,8 @@ class OnlineBandit:
         self._bounds = RewardBounds.read(self.settings)
         self._lock = ProcessLock()  # held while the state is read or changed
         self._learning = ProcessLock()  # held during a lesson or a snapshot, of which there is one at a time
+        self.between_lessons: ProcessLock = self._learning
+        """whoever holds it has waited for the lesson or snapshot under way, and no other begins"""
         self._keeper: Keeper | None = None
         if journal is not None:
             self._keeper = Keeper(Path(journal), sync, self.state, Identity(self.ids, self.settings, policy))
@@ -245,7 +247,7 @@ class OnlineBandit:
 
     def forget(
         self, decision_ids: Sequence[str] | None = None, *, since: float | None = None, until: float | None = None,
-        arm: ArmId | None = None, memo: Any = None, learn: bool = True,
+        arm: ArmId | None = None, missing: Literal["refuse", "ignore"] = "refuse", memo: Any = None, learn: bool = True,
     ) -> Removal:  # fmt: skip
         """Remove observations, and learn again from the rest, all at once: the belief is as if `fit` had got the rest.
 
@@ -254,17 +256,18 @@ class OnlineBandit:
             since: Made from this moment on, in seconds since 1970.
             until: Made before this moment.
             arm: Only of this arm.
+            missing: What becomes of decisions that have nothing to remove, or no longer.
             memo: For the `annex`, as in `decide_many`.
             learn: Whether to do so now; if not, the next lesson does.
 
         Raises:
             InputError: Neither decisions nor a period is given, one is not known, or the period is to come.
         """
-        numbers = None if decision_ids is None else [self.ids.number_of(each) for each in read_ids(decision_ids)]
+        which = read_removal(self.ids, decision_ids, since, until)
         with self._learning:
             with self._lock:
                 barrier = 0 if self._keeper is None else self._keeper.newest
-                event, found = removal_event(self.state, numbers, since, until, arm, barrier=barrier, memo=memo)
+                event, found = removal_event(self.state, which, arm, missing, barrier=barrier, memo=memo)
                 if any(found):
                     self._commit(event)
             if found.observations and learn:

@@ -13,6 +13,7 @@ from neuralucb.history import History
 from neuralucb.online.ledger import PER_ARM, PER_CHOICE, column
 from neuralucb.policy import Belief, Info, Noted, Policy, remember
 from neuralucb.rules import deterministic, floor
+from neuralucb.runtime.memory import require_memory
 
 __all__ = ["ROWS", "Choices", "Programs", "history_capacities", "history_capacity", "power_of_two"]
 
@@ -23,6 +24,9 @@ BATCH = 128
 """Decisions per call of `choose_many`: their intermediate arrays stay in a core's cache."""
 
 SMALLEST_HISTORY = 256
+
+BELIEFS = 3
+"""That there are at once: the initial one, the one in use, and the one that an update or a lesson makes."""
 
 
 class _Keys(NamedTuple):
@@ -75,8 +79,15 @@ class Programs:
         self._compiled = _compile(self._policy, floor_share)
 
     def init(self) -> Belief:
-        """The belief before the first observation."""
+        """The belief before the first observation. Raises InputError if memory does not hold it."""
         with jax.enable_x64(True):
+            if self.policy.origin is not None:  # one that the caller wrote need not be traceable
+                made = jax.eval_shape(self.policy.init, self._keys.init)
+                require_memory(
+                    BELIEFS * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(made)),
+                    what=f"{self.policy.origin.algorithm}, with these settings,",
+                    cure="take a smaller network, fewer inputs, or design='diagonal' if the algorithm has it",
+                )
             return jax.block_until_ready(self.policy.init(self._keys.init))
 
     def choose(self, number: int, belief: Belief, contexts: Any, available: np.ndarray) -> Choices:

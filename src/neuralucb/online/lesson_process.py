@@ -7,7 +7,7 @@ what decisions leave. What it computes goes into the journal as any other lesson
 import contextlib
 import os
 import signal
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -43,6 +43,11 @@ class LessonProcess:
             raise InputError(
                 'learning must not be "process" for a policy that build did not make: another process cannot make it '
                 'again; set learning="background".'
+            )
+        if current_process().daemon:
+            raise InputError(
+                'learning must not be "process" in a daemonic process, such as a worker of a multiprocessing.Pool: it '
+                'may start no others; set learning="background".'
             )
         self._policy, self._settings = policy, settings
         self._process: BaseProcess | None = None
@@ -94,14 +99,14 @@ class LessonProcess:
     def _started(self) -> Connection:
         if self._pipe is None:
             context = get_context("spawn")
-            self._pipe, theirs = context.Pipe()
+            pipe, theirs = context.Pipe()
             cache = jax.config.values["jax_compilation_cache_dir"]
             what = (main_script(), __name__, serve_lessons.__name__, self._policy, self._settings, cache)
             process = context.Process(target=enter, args=(theirs, *what), daemon=True, name="lessons")
             with without_main_module():
                 process.start()
             theirs.close()
-            self._process = process
+            self._process, self._pipe = process, pipe
         return self._pipe
 
 

@@ -83,7 +83,7 @@ def refusal_words(count: int) -> str:
     """What it means that the belief refused so many observations, and what to do."""
     return (
         f"the belief refused {counted(count, 'observation')}, which would have made it infinite or NaN; scale the "
-        "contexts, or build a policy that learns their units, such as neural-mix"
+        "contexts, look for rewards of extreme size, or build a policy that learns units, such as neural-mix"
     )
 
 

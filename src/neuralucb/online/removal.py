@@ -3,18 +3,19 @@
 import math
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from neuralucb.online.annex import with_memo
 from neuralucb.online.arms import ArmId
-from neuralucb.online.inputs import is_number
+from neuralucb.online.decision_ids import DecisionIds
+from neuralucb.online.inputs import is_number, read_ids
 from neuralucb.online.state import Event, State
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.records import brief
 
-__all__ = ["Removal", "check_period", "removal_event"]
+__all__ = ["Removal", "check_period", "read_removal", "removal_event"]
 
 
 @brief
@@ -35,6 +36,15 @@ class Removal(NamedTuple):
     """decisions that waited for a reward, and have expired now"""
 
 
+class _Which(NamedTuple):
+    """What to remove."""
+
+    numbers: list[int] | None
+    """of single decisions"""
+    period: tuple[float, float] | None
+    """in seconds since 1970"""
+
+
 def check_period(since: float | None, until: float | None) -> tuple[float, float]:
     """A period in seconds since 1970, `since` included and `until` not; refuses one that is empty, or to come."""
     now = time.time()
@@ -49,33 +59,41 @@ def check_period(since: float | None, until: float | None) -> tuple[float, float
     return first, last
 
 
+def read_removal(
+    ids: DecisionIds, decision_ids: Sequence[str] | None, since: float | None, until: float | None
+) -> _Which:
+    """What to remove: single decisions, or a period. Raises InputError where neither is given."""
+    if decision_ids is None and since is None and until is None:
+        raise InputError("decision_ids, since or until must be given, got none: nothing says what to remove.")
+    period = None if since is None and until is None else check_period(since, until)
+    return _Which(None if decision_ids is None else [ids.number_of(each) for each in read_ids(decision_ids)], period)
+
+
 def removal_event(
     state: State,
-    numbers: Sequence[int] | None,
-    since: float | None,
-    until: float | None,
+    which: _Which,
     arm: ArmId | None,
+    missing: Literal["refuse", "ignore"],
     *,
     barrier: int,
     memo: Any,
 ) -> tuple[Event, Removal]:
     """The event that removes decisions of these numbers, or of a period, and of this arm if one is given.
 
+    missing  what becomes of numbers that have nothing to remove
     barrier  the last snapshot that knows them
     """
-    period = None if since is None and until is None else check_period(since, until)
-    if numbers is None and period is None:
-        raise InputError("decision_ids, since or until must be given, got none: nothing says what to remove.")
+    numbers, period = which
     about = state.observations.about()
     chosen, waiting = about[:, 0] >= 0, list(state.ledger.pending)
     if numbers is not None:
         chosen &= np.isin(about[:, 0], np.asarray(numbers, np.float64))
         asked = set(numbers)
         waiting = [number for number in waiting if number in asked]
-        missing = asked - set(about[chosen, 0].astype(np.int64).tolist()) - set(waiting)
-        if missing:
+        unknown = asked - set(about[chosen, 0].astype(np.int64).tolist()) - set(waiting)
+        if unknown and missing == "refuse":
             raise InputError(
-                f"decision number {min(missing)} has no observation to remove: it has expired, or has left the window."
+                f"decision number {min(unknown)} has no observation to remove: it has expired, or has left the window."
             )
     if period is not None:
         chosen &= (about[:, 1] >= period[0]) & (about[:, 1] < period[1])

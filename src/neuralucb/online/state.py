@@ -217,7 +217,10 @@ class State:
         self.counts |= dict.fromkeys(("observed", "learned", "diverged", "refused", "clipped"), 0)
 
     def twin(self) -> "State":
-        """A state that has learned the same, with the same rows; what is pending stays with this one."""
+        """A state that has learned the same, with the same rows; what is pending stays with this one.
+
+        Where observations were removed that the belief still knows, it has learned nothing, as this one is about to.
+        """
         made = State(
             self.programs.of(self.programs.policy), self.shape, window=self.observations.window,
             normalize=self.normalize, capacity=None,
@@ -227,6 +230,8 @@ class State:
         made.apply(Event("adopt", {**fields, "barrier": 0}, arrays))
         made.moments, made.generation = self.moments, self.generation
         made.counts["observed"] = self.counts["observed"]
+        if self.relearns:
+            made.start_over()
         return made
 
     def successor(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -395,15 +400,16 @@ class State:
 
     def _forget(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Remove observations and pending decisions; the belief knows them until the next lesson has ended."""
+        self._expire(fields, {"numbers": arrays["expired"]})
+        if not len(arrays["numbers"]):
+            return  # nothing of what waits is in the belief, nor would a rollback bring it back
         self.absorb_buffer()
         self.training = None
         self.observations = self.observations.without(arrays["numbers"])
         rewards = self.observations.in_window()[1]
         self.moments = Moments().updated(rewards) if self.normalize and len(rewards) else Moments()
-        expired = arrays["expired"].tolist()
-        self.ledger.resolve(expired, None)
         self.counts |= dict.fromkeys(("learned", "diverged", "refused", "clipped"), 0)
-        self.counts |= {"observed": len(rewards), "expired": self.counts["expired"] + len(expired)}
+        self.counts["observed"] = len(rewards)
         self.lessons, self.learned_at, self.relearns = LessonRecord(), 0, True
         self.generation, self.barrier = self.generation + 1, fields["barrier"]
 

@@ -14,7 +14,7 @@ from neuralucb.online import OnlineBandit
 from neuralucb.online.compiled import Programs
 from neuralucb.online.lesson_record import warn
 from neuralucb.policy import Belief
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.service.candidate import Shadow, policy_of
 from neuralucb.service.events import EventBook, candidates_fields
 from neuralucb.service.progressive import Watch
@@ -81,18 +81,19 @@ class Candidates:
         """Add one, or replace it by another; returns whether it is new."""
         plan = self._book.plan
         assert plan is not None
-        policy_of(candidate, plan.slots)  # refused before anything changes
+        policy_of(candidate, plan.slots)  # refused before it waits for a lesson
         with self._lock:
             if name == self.deciding()[0]:
                 raise InputError(f"name must not be {name!r}, which decides; choose another.")
             others = self._book.candidates
-            if others.get(name) == candidate:
+            if others.get(name) == candidate and name in self._shadows:
                 return False
             if name not in others and len(others) >= MOST:
                 raise InputError(f"at most {MOST} candidates can be followed; remove one first.")
-            self._record(self._book.deciding, {**others, name: candidate})
             shutil.rmtree(self._home(name), ignore_errors=True)
-            self._shadows = {**self._shadows, name: self._opened(name, candidate)}
+            opened = self._opened(name, candidate)
+            self._record(self._book.deciding, {**others, name: candidate})  # only what can be followed
+            self._shadows = {**self._shadows, name: opened}
             self.watch.is_on = True
             return name not in others
 
@@ -145,12 +146,15 @@ class Candidates:
             shutil.rmtree(self._home(name), ignore_errors=True)
 
     def close(self) -> None:
-        """Wait for the lesson under way, and keep what was learned."""
+        """Wait for the lesson under way, and keep what was learned, if it can be kept: the journal has all rewards."""
         if self._stop.is_set():
             return
         self._stop.set()
         self._thread.join()
-        self._save()
+        try:
+            self._save()
+        except StorageError as problem:
+            warn(f"what candidates learned since it was last kept will be learned again: {problem}")
 
     def step(self) -> None:
         """Score what was decided, learn what was observed, count what is complete: in this order."""

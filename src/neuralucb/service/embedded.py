@@ -4,6 +4,7 @@ import threading
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -283,13 +284,15 @@ class EmbeddedStore:
     def forget(
         self, event_ids: Sequence[str] | None, since: float | None, until: float | None, arm: str | None
     ) -> Forgotten:
-        """Remove observations; the learner learns again from the rest."""
-        with self._lock:
+        """Remove observations; the learner learns again from the rest. Rewards do not wait for a lesson under way."""
+        with self._bandit.between_lessons, self._lock:
             waiting = [] if arm is None else self._book.waiting(check_period(since, until), arm)
             chosen = waiting if event_ids is None else self._known(event_ids)
-            ids = [self._bandit.ids.id_of(each.number) for each in chosen if each.status != "expired"]
+            ids = [self._bandit.ids.id_of(each.number) for each in chosen]
             memo = {"forgotten": arm}
-            found = Removal(0, 0) if not ids else self._bandit.forget(ids, memo=memo, learn=False)
+            found = Removal(0, 0)
+            if ids:  # again what was removed before is no error: a request may be repeated
+                found = self._bandit.forget(ids, missing="ignore", memo=memo, learn=False)
             if event_ids is None:
                 more = self._bandit.forget(since=since, until=until, arm=arm, memo=memo, learn=False)
                 found = Removal(found.observations + more.observations, found.pending + more.pending)
@@ -331,10 +334,9 @@ class EmbeddedStore:
 
     def close(self) -> None:
         """Wait for the lesson under way, and sync."""
-        self._sizes.close()
-        self._candidates.close()
-        self._learner.close()
-        self._bandit.close()
+        with closing(self._bandit), closing(self._learner):
+            self._sizes.close()
+            self._candidates.close()
 
     def _known(self, event_ids: Sequence[str]) -> list[Kept]:
         for event_id in event_ids:

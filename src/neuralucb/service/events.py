@@ -155,6 +155,9 @@ class EventBook:
         found: list[Kept] = []
         while self._due and self._due[0][0] <= now and len(found) < most:
             deadline, event_id = heapq.heappop(self._due)
+            if deadline > now:  # the heap was made anew since it was looked at
+                heapq.heappush(self._due, (deadline, event_id))
+                break
             event = self.events.get(event_id)
             if event is not None and event.status in OPEN and event.due == deadline:
                 found.append(event)
@@ -164,7 +167,7 @@ class EventBook:
         """Events that wait, decided in a period for an arm."""
         return [
             each
-            for each in self.events.values()
+            for each in list(self.events.values())  # others are decided meanwhile
             if each.status in OPEN and period[0] <= each.time < period[1] and each.arms[each.chosen] == arm
         ]
 
@@ -301,6 +304,9 @@ class EventBook:
         self._resolved.append(event_id)
         while len(self._resolved) > self._remembered:
             self.events.pop(self._resolved.popleft(), None)
+        if len(self._due) > 2 * self.open + self._remembered:  # most are passed over, some only in years
+            self._due = [(e.due, e.id) for e in self.events.values() if e.status in OPEN and e.due is not None]
+            heapq.heapify(self._due)
 
     def _restored(self, entry: list[Any], row: np.ndarray) -> Kept:
         event_id, number, digest, arms, excluded, imposed, user, version, time, status, due, value, ids = entry

@@ -141,10 +141,11 @@ def _strains(
     if metrics.overloaded_at is not None and now - metrics.overloaded_at < OVERLOAD_SECONDS:
         count = sum(number for (_, status), number in metrics.requests.items() if status == 429)
         last = _ago(now - metrics.overloaded_at)
+        limit = "" if settings.rate is None else f", or than the rate of {settings.rate:g} per second that is set"
         yield Alarm(
             "warning",
             f"{counted(count, 'request')} answered 429 since the start, the last {last} ago: there is more traffic "
-            "than this process can hold.",
+            f"than this process can hold{limit}.",
         )
     if health.gauges.get("relearning"):
         yield Alarm("note", "Observations were removed: the model is learned again without them.")
