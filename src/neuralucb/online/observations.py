@@ -72,6 +72,14 @@ class Observations:
         made.restore(rest[0], rest[1], int(left.sum()), about[left])
         return made
 
+    def refit(self, shape: ContextShape) -> "Observations":
+        """Those in the window, as a policy that notes other things keeps them."""
+        made = Observations(shape, self.window)
+        made.follow(self)
+        contexts, rewards = made.in_window()
+        made.restore(contexts, rewards, self.total, self.about())
+        return made
+
     def history(self, contexts: Any, rewards: np.ndarray, *, capacity: int | None = None) -> History:
         """Rows as a policy's `learn` takes them, padded to a power of two, by default the next one."""
         count = len(rewards)

@@ -99,8 +99,7 @@ class State:
         """numbers of decisions that it does not include yet"""
         self._buffer: list[tuple[Any, np.ndarray]] = []
         """observations that are not in the belief yet: a replay absorbs many at once"""
-        self._buffered = 0
-        """rows in the buffer"""
+        self._buffered = 0  # rows in it
         self.gathering: float = 0.0
         """seconds for which observations may stay in the buffer: absorbing many costs little more than absorbing one"""
         self._absorbed_at = -math.inf
@@ -433,17 +432,12 @@ class State:
         self.abandon()
         origin = fields["origin"]
         programs = self.programs.of(rebuild(Origin(**{**origin, "settings": tuple(origin["settings"].items())})))
-        initial = programs.init()
-        belief = with_leaves(initial, _group(arrays, "belief"), strict=True)
         kept = self.shape.noted(programs.note_size)
         if kept != self.kept:
-            observations = Observations(kept, self.observations.window)
-            observations.follow(self.observations)
-            contexts, rewards = observations.in_window()
-            observations.restore(contexts, rewards, self.observations.total, self.observations.about())
-            self.kept, self.observations = kept, observations
+            self.kept, self.observations = kept, self.observations.refit(kept)
             self.ledger.refit(kept.leaves)
-        self.programs, self.initial_belief, self.belief = programs, initial, belief
+        self.programs, self.initial_belief = programs, programs.init()
+        self.belief = with_leaves(self.initial_belief, _group(arrays, "belief"), strict=True)
         self.version += 1
         self.counts |= fields["counts"]
         self.learned_at, self.lessons = fields["learned_at"], LessonRecord(**fields["lessons"])
