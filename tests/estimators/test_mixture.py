@@ -10,6 +10,9 @@ from numpy.testing import assert_allclose
 
 from neuralucb import OnlineBandit
 from neuralucb.estimators.mixture import Mixture, weights
+from neuralucb.estimators.scales import scale_reward
+from neuralucb.history import append, empty
+from neuralucb.policy import fingerprint, remember
 from tests.estimators.worlds import ARMS, DIM, play, policy, world
 
 SEEDS = range(20, 30)
@@ -110,3 +113,50 @@ def test_a_regression_with_more_than_256_features_is_left_out():
         assert 3 + len(inner.regressions) == len(inner.errors) == members
         assert (bandit.health().learned, bandit.health().diverged) == (2, 0)
         assert np.isfinite(decision.score).all()
+
+
+@cache
+def taught():
+    """A policy in units of its own, its belief after 24 rewards and a lesson, and more contexts and rewards."""
+    here, made = world("bent", 3, noise=0.02), policy(width=8, steps=20)
+    belief, history = made.init(jax.random.key(0)), empty(np.zeros(DIM, np.float32), capacity=64)
+    contexts, rewards = here.contexts[:, 0].astype(np.float32), 1000 + 30 * here.rewards()[:, 0].astype(np.float32)
+    for context, reward in zip(contexts[:24], rewards[:24], strict=True):
+        belief, history = made.observe(belief, context, reward), append(history, context, reward)
+    return made, made.learn(jax.random.key(1), belief, history)[0], history, contexts[24:], rewards[24:]
+
+
+def decide(made, belief, contexts):
+    available = jnp.ones(len(contexts), bool)
+    return remember(made, belief, contexts, available, made.select(jax.random.key(2), belief, contexts, available))
+
+
+def test_members_are_judged_by_what_they_predicted_when_the_arm_was_chosen():
+    made, before, _, contexts, rewards = taught()
+    noted = decide(made, before, contexts[:ARMS])
+    later = before
+    for context, reward in zip(contexts[:20], rewards[:20], strict=True):
+        later = made.observe(later, context, reward)
+    late = made.observe(later, noted, rewards[0])
+    scaled = float(scale_reward(before.rewards, jnp.float32(rewards[0])))
+    expected = 0.998 * later.inner.errors + (noted.note[2:] - scaled) ** 2
+    assert_allclose(late.inner.errors, expected, rtol=1e-5)
+    forgotten = made.observe(later, noted.context, rewards[0])
+    assert not np.allclose(forgotten.inner.errors, expected, rtol=1e-3), "the control: predictions of when it came"
+
+
+def test_a_note_changes_nothing_where_the_reward_comes_at_once():
+    made, belief, _, contexts, rewards = taught()
+    noted = decide(made, belief, contexts[:ARMS])
+    with_note, without = (made.observe(belief, each, rewards[0]) for each in (noted, noted.context))
+    jax.tree.map(lambda a, b: assert_allclose(a, b, rtol=1e-5, atol=1e-6), with_note, without)
+
+
+def test_predictions_in_units_that_have_changed_are_not_known_any_more():
+    made, belief, history, contexts, rewards = taught()
+    noted = decide(made, belief, contexts[:ARMS])
+    for context, reward in zip(contexts[:24], rewards[:24] * 100, strict=True):
+        belief, history = made.observe(belief, context, reward), append(history, context, reward)
+    changed, _ = made.learn(jax.random.key(3), belief, history)
+    assert changed.settled > belief.settled
+    assert fingerprint(made.observe(changed, noted, 5.0)) == fingerprint(made.observe(changed, noted.context, 5.0))

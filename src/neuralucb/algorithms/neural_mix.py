@@ -55,7 +55,7 @@ def neural_mix(task: Task, settings: Mapping[str, Any]) -> Policy:
 
     where p_j is 1 for a network and 1/2 for a LinUCB, and σ' is σ, at least 1/2 and at most 1, the deviation of the
     rewards. The term with n_a, the plays of arm a, is only there where arms share a context.
-    E_j sums the squared errors of the predictions that member j made before it saw the reward, N the weights of those
+    E_j sums the squared errors of the predictions that member j made when the arm was chosen, N the weights of those
     rounds, each ρ times that of the next. Little noisy data want a strong pull, a straight line or a parabola, much
     clean data a free network, drift wants to forget: the members that predict best decide. A LinUCB that forgets has
     the width of the one that does not, or exploration would never end. Every other term f_j + γ_j width_j is
@@ -83,8 +83,8 @@ def neural_mix(task: Task, settings: Mapping[str, Any]) -> Policy:
         regressions = [_regression(features) for features in small]
         forgetting = [_regression(features, memory=recent) for features in small] if recent else []
         shape = {name: settings[name] for name in ("discount", "sharpness", "novelty")}
-        estimator = mixture(network_at, pulls, regressions, forgetting, arms=task.shared_by or 0, **shape)
-        return combine(estimator, ucb(constant(settings["exploration"])))
+        estimator, note = mixture(network_at, pulls, regressions, forgetting, arms=task.shared_by or 0, **shape)
+        return combine(estimator, ucb(constant(settings["exploration"])))._replace(note=note)
 
     return in_units(task, settings, make)
 

@@ -11,7 +11,7 @@ from neuralucb.designs import Forgetting
 from neuralucb.estimators.neural import Neural
 from neuralucb.estimators.ridge import Ridge
 from neuralucb.history import History
-from neuralucb.policy import Context, Estimator, Info, Prediction
+from neuralucb.policy import Choice, Context, Estimator, Info, Note, Noted, Prediction
 from neuralucb.runtime.precision import Number
 
 __all__ = ["Mixture", "mixture", "weights"]
@@ -32,7 +32,7 @@ class Mixture(NamedTuple):
     regressions: tuple[Ridge, ...]
     """then those that forget, in the same order"""
     errors: jax.Array
-    """E_j = Σ_i ρ^(t-i) (prediction of member j for reward i, made before it was seen, less the reward)²"""
+    """E_j = Σ_i ρ^(t-i) (prediction of member j for reward i, made when its arm was chosen, less the reward)²"""
     validated: jax.Array
     """N = Σ_i ρ^(t-i)"""
     plays: jax.Array
@@ -49,14 +49,16 @@ def mixture(
     sharpness: Number,
     arms: int,
     novelty: Number,
-) -> Estimator:
+) -> tuple[Estimator, Note]:
     """Members side by side, every one of which learns from every reward, mixed by progressive validation.
 
         mean = Σ_j w_j f_j(x),   width = σ (Σ_j w_j width_j(x) + κ/√(1 + n_a)),
         w_j ∝ p_j exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
 
-    where E_j sums the squared errors of predictions that member j made before it saw the reward, each round weighing ρ
-    times the next, and N sums the weights. p_j is 1, and 1/2 for a regression and for the same one that forgets: they
+    where E_j sums the squared errors of predictions that member j made when the arm was chosen, each round weighing ρ
+    times the next, and N sums the weights. They are noted with the decision: where clicks are told at once and zeros
+    later, many together, a member that forgets predicts the next reward to be told from the last ones, however poor
+    its view of the arms. Of decisions that nothing was noted of, the predictions are those made as the reward comes. p_j is 1, and 1/2 for a regression and for the same one that forgets: they
     share a place. With s = 1 and normal noise these are the members' posterior probabilities; a smaller s mixes more
     evenly. For the width σ, the error of the best member, is taken as at least LEAST_NOISE and at most 1, the deviation
     of the rewards.
@@ -77,7 +79,8 @@ def mixture(
         novelty: κ.
 
     Returns:
-        The estimator. It costs what its members cost; the networks are lanes of one program.
+        The estimator, and what its policy notes of a decision. It costs what its members cost; the networks are lanes
+        of one program.
     """
     models = (*regressions, *forgetting)
     members = len(pulls) + len(models)
@@ -113,8 +116,15 @@ def mixture(
             others[index] = others[index]._replace(width=lasting.width)
         return jax.tree.map(lambda leaf, *rest: jnp.concatenate([_single(one) for one in (leaf, *rest)]), each, *others)
 
-    def observe(belief: Mixture, context: Context, reward: jax.Array) -> Mixture:
-        missed = predict_each(belief, context).mean - reward.astype(jnp.float32)
+    def take(belief: Mixture, contexts: Context, available: jax.Array, choice: Choice) -> jax.Array:
+        """[1 + members] a 1, and what each predicted of the arm chosen."""
+        means = predict_each(belief, jax.tree.map(lambda leaf: leaf[choice.arm], contexts)).mean
+        return jnp.concatenate([jnp.ones(1, jnp.float32), means])
+
+    def observe(belief: Mixture, noted: Noted, reward: jax.Array) -> Mixture:
+        context = noted.context
+        predicted = jnp.where(noted.note[0] > 0, noted.note[1:], predict_each(belief, context).mean)
+        missed = predicted - reward.astype(jnp.float32)
         fading = jnp.asarray(discount, jnp.float32)
         networks = jax.vmap(lambda pull, one: network_at(pull).observe(one, context, reward))(
             stacked(), belief.networks
@@ -150,7 +160,7 @@ def mixture(
         )
 
     check = next(iter(regressions), network_at(1.0)).check
-    return Estimator(init, predict, observe, learn, check, review)
+    return Estimator(init, predict, observe, learn, check, review), Note(1 + members, take)
 
 
 def weights(belief: Mixture, sharpness: Number) -> jax.Array:

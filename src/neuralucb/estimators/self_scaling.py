@@ -18,7 +18,7 @@ from neuralucb.estimators.scales import (
     scale_reward,
 )
 from neuralucb.history import History
-from neuralucb.policy import Belief, Choice, Context, Info, Policy, Slot
+from neuralucb.policy import Belief, Choice, Context, Info, Note, Noted, Policy, Slot
 
 __all__ = ["SelfScaling", "self_scaling"]
 
@@ -48,6 +48,8 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool, as_given: Sequence
     forgotten where the old one was far off: in it one wild reward, or rewards before the first lesson as they came,
     would outweigh all others. Before that lesson no unit is known, all inputs are 0, and arms that differ only by their
     inputs tie: the choice is uniform.
+
+    What the policy notes of a decision is in its own units, too, and is unknown to it where they have changed since.
 
     Args:
         inner: A bare policy with `review`, for `dim` numbers, and one more with an intercept.
@@ -85,9 +87,23 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool, as_given: Sequence
             score=mean + deviation * choice.score,
         )
 
+    def units_of(belief: SelfScaling) -> jax.Array:
+        """[1] what tells these units from others; 0 while there are none, and where nothing was noted."""
+        return belief.settled.astype(jnp.float32)[None]
+
+    def take(belief: SelfScaling, contexts: Context, available: jax.Array, choice: Choice) -> jax.Array:
+        assert inner.note is not None
+        noted = inner.note.take(belief.inner, shown(belief.inputs, contexts), available, choice)
+        return jnp.concatenate([units_of(belief), noted])
+
     def observe(belief: SelfScaling, context: Context, reward: jax.Array) -> SelfScaling:
-        scaled = scale_reward(belief.rewards, reward)
-        return belief._replace(inner=inner.observe(belief.inner, shown(belief.inputs, context), scaled))
+        if isinstance(context, Noted):
+            of_now = (context.note[:1] == units_of(belief)) & (context.note[:1] > 0)
+            note = jnp.where(of_now, context.note[1:], jnp.zeros_like(context.note[1:]))
+            here = Noted(shown(belief.inputs, context.context), note)
+        else:
+            here = shown(belief.inputs, context)
+        return belief._replace(inner=inner.observe(belief.inner, here, scale_reward(belief.rewards, reward)))
 
     def learn(key: jax.Array, belief: SelfScaling, history: History) -> tuple[SelfScaling, Info]:
         x = history.contexts.x if isinstance(history.contexts, Slot) else history.contexts
@@ -111,7 +127,8 @@ def self_scaling(inner: Policy, dim: int, *, intercept: bool, as_given: Sequence
             contexts=shown(inputs, history.contexts), rewards=scale_reward(rewards, history.rewards)
         )
 
-    return Policy(init, select, observe, learn, review=review_all)
+    note = None if inner.note is None else Note(1 + inner.note.size, take)
+    return Policy(init, select, observe, learn, review=review_all, note=note)
 
 
 def _are_far(old: tuple[Inputs, Rewards], new: tuple[Inputs, Rewards]) -> jax.Array:
