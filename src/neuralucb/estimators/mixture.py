@@ -58,10 +58,11 @@ def mixture(
     where E_j sums the squared errors of predictions that member j made when the arm was chosen, each round weighing ρ
     times the next, and N sums the weights. They are noted with the decision: where clicks are told at once and zeros
     later, many together, a member that forgets predicts the next reward to be told from the last ones, however poor
-    its view of the arms. Of decisions that nothing was noted of, the predictions are those made as the reward comes. p_j is 1, and 1/2 for a regression and for the same one that forgets: they
-    share a place. With s = 1 and normal noise these are the members' posterior probabilities; a smaller s mixes more
-    evenly. For the width σ, the error of the best member, is taken as at least LEAST_NOISE and at most 1, the deviation
-    of the rewards.
+    its view of the arms. Of decisions that nothing was noted of, the predictions are those made as the reward comes.
+
+    p_j is 1, and 1/2 for a regression and for the same one that forgets: they share a place. With s = 1 and normal
+    noise these are the members' posterior probabilities; a smaller s mixes more evenly. For the width σ, the error of
+    the best member, is taken as at least LEAST_NOISE and at most 1, the deviation of the rewards.
 
     The last term, with n_a the plays of arm a, is only there where arms share a context: an arm that brought nothing in
     its first few plays is then told from the others by its own output weights alone, which the diagonal of Z, summed
@@ -117,9 +118,12 @@ def mixture(
         return jax.tree.map(lambda leaf, *rest: jnp.concatenate([_single(one) for one in (leaf, *rest)]), each, *others)
 
     def take(belief: Mixture, contexts: Context, available: jax.Array, choice: Choice) -> jax.Array:
-        """[1 + members] a 1, and what each predicted of the arm chosen."""
-        means = predict_each(belief, jax.tree.map(lambda leaf: leaf[choice.arm], contexts)).mean
-        return jnp.concatenate([jnp.ones(1, jnp.float32), means])
+        """[1 + members] a 1, and what each predicted of the arm chosen.
+
+        Of all arms, as `select` does: beside it in one program, XLA computes that once.
+        """
+        means = jax.vmap(lambda context: predict_each(belief, context).mean)(contexts)
+        return jnp.concatenate([jnp.ones(1, jnp.float32), means[choice.arm]])
 
     def observe(belief: Mixture, noted: Noted, reward: jax.Array) -> Mixture:
         context = noted.context
