@@ -98,7 +98,10 @@ def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def _serve(store: Store, config: Config, host: str, port: int) -> None:
     loop, told, connections = asyncio.get_running_loop(), asyncio.Event(), set[Connection]()
     for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, told.set)
+        try:
+            loop.add_signal_handler(each, told.set)
+        except NotImplementedError:  # as on Windows
+            signal.signal(each, lambda *_: loop.call_soon_threadsafe(told.set))
     app = application(await loop.run_in_executor(None, lambda: Engine(store, config)), config)
     try:
         listening = await loop.create_server(
