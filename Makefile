@@ -38,7 +38,7 @@ format: .venv/installed-dev
 # the site, in site/: tutorials are played first, and fail if they no longer print what they show. Its tools have an
 # environment of their own, and need no JAX: the reference is read, not imported. Never --quiet, which switches strict off
 docs: .venv/installed-dev .venv-docs/installed
-	$(PYTEST) tests/test_docs.py tests/service/test_pages.py -k "tutorials or index or gallery"
+	$(PYTEST) -m "slow or not slow" tests/test_docs.py tests/service/test_pages.py -k "tutorials or index or gallery"
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build
 	@echo "the site is in site/index.html"
 

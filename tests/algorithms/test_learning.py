@@ -9,6 +9,7 @@ import pytest
 
 from neuralucb.problems.functions import from_function
 from tests.algorithms.learning import is_below, regrets
+from tests.nightly import in_ci
 
 DIM, ARMS = 5, 4
 CLASSICAL = (
@@ -52,7 +53,7 @@ def of(name, kind):
 
 
 @pytest.mark.parametrize("kind", ["own", pytest.param("shared", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", CLASSICAL)
+@pytest.mark.parametrize("name", in_ci(CLASSICAL, "lin-ts", "online-cover"))
 def test_regret_is_below_chance_but_not_where_contexts_are_shuffled(name, kind):
     (learned, blind), (chance, blind_chance) = of(name, kind), of("uniform", kind)
     assert is_below(learned, chance)

@@ -8,12 +8,12 @@ import pytest
 from neuralucb.problems import synthetic
 from neuralucb.problems.functions import from_function
 from tests.algorithms.learning import is_below, regrets
+from tests.nightly import in_ci
 
 DIM, ARMS = 4, 3
 SMALL = {"width": 16, "depth": 2, "steps": 50, "step_size": 0.02, "batch_size": 32, "networks": 3, "memory": 64}
-IN_CI = "neural-linear"
 NEURAL = (
-    IN_CI,
+    "neural-linear",
     "neural-linear-lm",
     "neural-bandit",
     "bbq",
@@ -40,9 +40,7 @@ def of(name, kind):
 
 
 @pytest.mark.parametrize("kind", ["own", pytest.param("shared", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "name", [name if name == IN_CI else pytest.param(name, marks=pytest.mark.slow) for name in NEURAL]
-)
+@pytest.mark.parametrize("name", in_ci(NEURAL, "neural-linear"))
 def test_regret_is_below_chance_but_not_where_contexts_are_those_of_another_round(name, kind):
     (learned, blind), (chance, blind_chance) = of(name, kind), of("uniform", kind)
     assert is_below(learned, chance)

@@ -11,6 +11,7 @@ import neuralucb
 from neuralucb import OnlineBandit, build
 from neuralucb.algorithms import ALGORITHMS
 from neuralucb.history import append, empty
+from tests.nightly import in_ci
 
 CONTEXTS = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
 SMALL = {"width": 4, "steps": 3, "batch_size": 2, "networks": 2, "network_precision": "float64"}
@@ -36,7 +37,7 @@ def kinds_of_params(belief):
 
 
 @pytest.mark.parametrize("other", [{}, {"design": "diagonal", "optimizer": "rmsprop"}], ids=str)
-@pytest.mark.parametrize("name", WITH_NETWORK)
+@pytest.mark.parametrize("name", in_ci(WITH_NETWORK, "neural-ucb", "neural-mix", "neural-linear", "ee-net"))
 def test_a_network_in_float64_needs_no_64_bit_mode_of_the_user(name, other):
     assert not jax.config.read("jax_enable_x64")
     policy = in_float64(name, **other)

@@ -7,13 +7,14 @@ from numpy.testing import assert_allclose
 
 from neuralucb import InputError, OnlineBandit, build, labelled, run_grid
 from neuralucb.algorithms.shared_settings import DESIGNS
+from tests.nightly import in_ci
 from tests.problems.rows import X, Y
 
 NEW = [name for name in DESIGNS if name not in ("full", "diagonal")]
 SMALL = {"width": 4, "depth": 2, "steps": 3, "batch_size": 4, "design_size": 5}
 
 
-@pytest.mark.parametrize("design", NEW)
+@pytest.mark.parametrize("design", in_ci(NEW, "kronecker", "dual"))
 def test_runs_with_shared_contexts_are_sound_in_every_lane(design):
     grid = {"design": [design], "regularization": [0.1, 1.0]} | {name: [value] for name, value in SMALL.items()}
     results = run_grid("neural-ucb", labelled(X, Y), grid, rounds=30, seeds=2, schedule="10")

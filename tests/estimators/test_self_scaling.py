@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 from neuralucb import OnlineBandit, fingerprint
 from neuralucb.history import History
 from tests.estimators.worlds import ARMS, DIM, ROUNDS, play, policy, world
+from tests.nightly import in_ci
 from tests.online.helpers import fingerprint as everything
 
 LINEAR = world("linear", 3)
@@ -107,7 +108,7 @@ def regret(units, outlier=None):
     return total
 
 
-@pytest.mark.parametrize("when", [5, 120, 230])
+@pytest.mark.parametrize("when", in_ci([5, 120, 230], 120))
 def test_one_reward_of_a_million_changes_regret_by_a_few_per_cent(when):
     assert regret("learned", when) < 1.05 * regret("learned")
     if when < ROUNDS / 2:  # the control; at the end nothing can go wrong any more

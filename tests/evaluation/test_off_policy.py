@@ -30,6 +30,7 @@ from tests.evaluation.worlds import (
 )
 
 
+@pytest.mark.slow
 def test_every_estimator_covers_the_truth_as_often_as_it_says_and_wrong_propensities_do_not():
     truth = true_value()
 

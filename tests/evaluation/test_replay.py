@@ -24,6 +24,7 @@ from tests.evaluation.worlds import (
 )
 
 
+@pytest.mark.slow
 def test_replay_covers_the_truth_for_a_policy_that_does_not_learn():
     truth, p = true_value(), np.asarray([0.2, 0.3, 0.5])
 

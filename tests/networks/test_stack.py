@@ -13,6 +13,7 @@ from neuralucb.gradients import Block, dense
 from neuralucb.networks import cnn, embedding, heads, layer_norm, mlp, residual
 from neuralucb.policy import Slot
 from neuralucb.settings import read_settings
+from tests.nightly import in_ci
 from tests.problems.rows import X, Y
 from tests.reference import networks as reference
 
@@ -114,7 +115,7 @@ SMALL = {"width": 4, "steps": 3, "batch_size": 4}
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own contexts", "shared"])
-@pytest.mark.parametrize("network", SETTINGS)
+@pytest.mark.parametrize("network", in_ci(SETTINGS, "embedding", "cnn"))
 def test_bandits_decide_and_learn_with_it(network, shared):
     """NeuralMix, in learned units; and NeuralUCB by a design that asks for layers where arms share a context."""
     name, own = ("neural-ucb", {"design": "kronecker"}) if shared else ("neural-mix", {})

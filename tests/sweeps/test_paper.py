@@ -87,6 +87,7 @@ def test_a_job_that_was_only_planned_is_not_run(tmp_path, monkeypatch):
 
 
 @pytest.mark.waits
+@pytest.mark.slow
 def test_smoke_ends_in_a_report(tmp_path):
     with running("reproduce", "figure1", "--scale", "smoke", "--out", "smoke", cwd=tmp_path) as process:
         assert process.wait(900) == 0, (tmp_path / "log").read_text()
