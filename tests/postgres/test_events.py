@@ -8,7 +8,7 @@ import pytest
 
 from neuralucb import InputError
 from neuralucb.service.store import Arm, Refusal, Reward, Settings
-from tests.postgres.helpers import PLAN, eventually, learning, opened, request, rows
+from tests.postgres.helpers import PLAN, eventually, follow_by_hand, learning, opened, request, rows
 
 
 @pytest.fixture
@@ -194,6 +194,25 @@ def test_arms_and_settings_are_the_same_for_all_replicas(address):
         eventually(lambda: second.settings() == changed, 1.0)
         with pytest.raises(InputError, match="wait_seconds"):
             first.configure(Settings(aggregation="sum", wait_seconds=None))
+
+
+def test_what_was_read_before_a_change_does_not_undo_it(address):
+    with opened(address) as store:
+        follower, changed = follow_by_hand(store), Settings(excluded=("arm 1",))
+        read = follower._link.run
+
+        def read_and_change(work, **others):
+            found = read(work, **others)
+            store.configure(changed)
+            store.put_arm(Arm("boots", {}))
+            return found
+
+        follower._link.run = read_and_change
+        follower.fetch()
+        assert (store.settings(), store.arms()) == (changed, [Arm("boots", {})])
+        follower._link.run = read
+        follower.fetch()
+        assert (store.settings(), store.arms()) == (changed, [Arm("boots", {})])
 
 
 def test_a_schema_of_another_size_is_refused(store, address):

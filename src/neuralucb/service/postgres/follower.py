@@ -43,6 +43,9 @@ class Follower:
         self._listening = -1
         """on which of the link's connections"""
         self._seen_at = 0.0
+        self._writing, self._lock = threading.Lock(), threading.Lock()
+        self._changes = 0
+        """how often this process changed settings or arms itself"""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.problem: str | None = None
@@ -56,27 +59,35 @@ class Follower:
     def fetch(self) -> None:
         """Look once."""
 
-        def work(cursor: Any) -> models.Model | None:
+        def work(cursor: Any) -> tuple[Settings, int, list[Arm] | None, models.Model | None]:
             cursor.execute("SELECT settings, arms FROM bandit")
             stored, changes = cursor.fetchone()
-            settings.append(read_settings(stored))
-            if changes != self._arms:
-                self.arms, self._arms = read_arms(cursor), changes
-            if models.newest_version(cursor) <= self.served.version:
-                return None
-            return models.newest(cursor, above=self.served.version)
+            arms = read_arms(cursor) if changes != self._arms else None
+            is_new = models.newest_version(cursor) > self.served.version
+            model = models.newest(cursor, above=self.served.version) if is_new else None
+            return read_settings(stored), changes, arms, model
 
-        settings: list[Settings] = []
-        model = self._link.run(work, patience=60.0)
-        self.use(settings[-1])
+        before = self._changes
+        settings, changes, arms, model = self._link.run(work, patience=60.0)
+        with self._lock:
+            if before == self._changes:  # else what was read may be older than what this process has written since
+                self._use(settings)
+                if arms is not None:
+                    self.arms, self._arms = arms, changes
         if model is not None:
             self.served = models.serve(self._initial, model)
 
-    def use(self, settings: Settings) -> None:
-        """Take over settings, after what they need was prepared."""
-        if settings != self.settings:
-            self._prepare(settings)
-            self.settings = settings
+    def change(self, link: Link, work: Callable[[Any], tuple[Any, Settings | None, list[Arm] | None]]) -> Any:
+        """Change settings or arms in a transaction, and use at once what it returns of them beside its result."""
+        with self._writing:  # so that what is written last is used last
+            result, settings, arms = link.run(work)
+            with self._lock:
+                self._changes += 1
+                if settings is not None:
+                    self._use(settings)
+                if arms is not None:
+                    self.arms = arms
+        return result
 
     def stop(self) -> None:
         """End the thread."""
@@ -84,6 +95,12 @@ class Follower:
         self._link.close()
         if self._thread is not None:
             self._thread.join()
+
+    def _use(self, settings: Settings) -> None:
+        """Take over settings, after what they need was prepared."""
+        if settings != self.settings:
+            self._prepare(settings)
+            self.settings = settings
 
     def _run(self) -> None:
         while not self._stop.is_set():

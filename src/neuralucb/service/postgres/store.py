@@ -210,17 +210,16 @@ class PostgresStore:
     def amend(self, change: Callable[[Settings], Settings]) -> Settings:
         """Change settings in all replicas; the row is locked meanwhile."""
 
-        def work(cursor: Any) -> Settings:
+        def work(cursor: Any) -> tuple[Settings, Settings, None]:
             cursor.execute("SELECT settings FROM bandit FOR UPDATE")
             settings = change(read_settings(cursor.fetchone()[0]))
             if settings.wait_seconds is None and settings.aggregation == "sum":
                 raise InputError("wait_seconds must be a number with aggregation sum, got None.")
             cursor.execute("UPDATE bandit SET settings = %s", (settings_json(settings),))
             cursor.execute("SELECT pg_notify('neuralucb_' || current_schema(), 'settings')")
-            return settings
+            return settings, settings, None
 
-        changed: Settings = self._questions.run(work)
-        self._follower.use(changed)
+        changed: Settings = self._follower.change(self._questions, work)
         return changed
 
     def forget(
@@ -340,15 +339,15 @@ class PostgresStore:
     def _change_arms(self, statement: str, *values: Any) -> bool:
         """Change arms in all replicas; the one result of the statement."""
 
-        def work(cursor: Any) -> tuple[bool, list[Arm]]:
+        def work(cursor: Any) -> tuple[bool, None, list[Arm]]:
             cursor.execute("UPDATE bandit SET arms = arms + 1")
             cursor.execute(statement, values)
             row = cursor.fetchone()
             cursor.execute("SELECT pg_notify('neuralucb_' || current_schema(), 'arms')")
-            return row is not None and row[0], read_arms(cursor)
+            return row is not None and row[0], None, read_arms(cursor)
 
-        result, self._follower.arms = self._questions.run(work)
-        return result
+        changed: bool = self._follower.change(self._questions, work)
+        return changed
 
     def _start_learner(self, retention: Retention) -> None:
         writer, reader = (Link(self.address, use) for use in ("learner", "history"))
