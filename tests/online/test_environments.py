@@ -5,7 +5,7 @@ import warnings
 import jax
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neuralucb import InputError, OnlineBandit, build, labelled, read_schedule, simulate, synthetic
 from neuralucb.online.environments import as_environment, play_environment
@@ -37,7 +37,8 @@ def test_an_episode_is_the_run_of_the_same_seed(problem):
     seen, _ = environment.reset(seed=7)
     assert seen.shape == ((problem.dim,) if problem.shared else (problem.arms, problem.dim))
     steps = [environment.step(int(arm)) for arm in trace.arm]
-    assert_array_equal(np.float32([info["regret"] for *_, info in steps]), trace.regret)
+    # two programs: as users compile them, sums round differently, and another round would differ in the first digit
+    assert_allclose([info["regret"] for *_, info in steps], trace.regret, rtol=1e-5, atol=1e-5)
     assert [truncated for *_, truncated, _ in steps] == [False] * 19 + [True]
     assert not any(ended for _, _, ended, _, _ in steps)
     with pytest.raises(gymnasium.error.ResetNeeded):

@@ -30,7 +30,7 @@ def bbq(task: Task, settings: Mapping[str, Any]) -> Policy:
 
         min over μ, s:  E[Σ (f(x; w) - r)²/(2σ²)] + KL(N(μ, s²) ‖ N(θ_0, σ²/λ)),   w ~ N(μ, s²)
 
-    A round costs K evaluations of one network; a training costs about three of a network's.
+    A round costs K evaluations of every network; a training costs about three of a network's.
     Departs from the paper in: one step, so that the target is the reward; a prior around θ_0; and draws that are made
     after a training and take turns at random, where the text draws at every decision.
     """

@@ -24,7 +24,7 @@ __all__ = ["BOOTSTRAPPED_NN"]
 def bootstrapped_nn(task: Task, settings: Mapping[str, Any]) -> Policy:
     """BootstrappedNN: networks on samples of the data, one of which decides greedily (Riquelme et al. 2018).
 
-    A round costs K evaluations of one network; a training trains all networks side by side.
+    A round costs K evaluations of every network; a training trains all networks side by side.
     Departs from the paper in: `gaussian` θ_0 by default; `paper` on request.
     """
 

@@ -30,7 +30,7 @@ def deep_ensemble(task: Task, settings: Mapping[str, Any]) -> Policy:
 
     It differs from BootstrappedNN in what the networks see, all of the data, and in their starts, which are not 0: each
     is pulled to the function it began as, so that they agree where there are data, and nowhere else.
-    A round costs K evaluations of one network; a training trains all networks side by side.
+    A round costs K evaluations of every network; a training trains all networks side by side.
     Departs from the paper in: a member that decides alone, as in the ensemble sampling of Lu & Van Roy 2017, where the
     text averages; squared errors, without a variance that the network predicts and without adversarial examples; and a
     pull of each member to its own θ_0.

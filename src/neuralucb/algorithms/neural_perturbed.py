@@ -28,7 +28,7 @@ DEPARTS = (
 def neural_perturbed(task: Task, settings: Mapping[str, Any]) -> Policy:
     """NPR: at every training all rewards get noise N(0, ν²) anew; the choice is greedy (Jia et al. 2022, Algorithm 1).
 
-    A round costs K evaluations of one network; a training trains all networks side by side.
+    A round costs K evaluations of every network; a training trains all networks side by side.
     Departs from the paper in: several networks side by side, each with its own noise, that take turns at random between
     trainings, where the text trains one anew in every round.
     """

@@ -32,7 +32,7 @@ def neural_perturbed_history(task: Task, settings: Mapping[str, Any]) -> Policy:
 
     up to the scale 1 + a, which moves no choice: it fits r_i + Σ_j (z_ij - r̄) with the pull λ/(1 + a). It differs from
     NPR in its noise, which is bounded and follows the spread of the rewards.
-    A round costs K evaluations of one network; a training trains all networks side by side.
+    A round costs K evaluations of every network; a training trains all networks side by side.
     Departs from the paper in: pseudo-rewards one deviation above or below the mean, where the text has 0 or 1 for
     rewards between them; and several networks that take turns at random between trainings, where the text fits one anew
     in every round.

@@ -57,7 +57,7 @@ def bayes_by_backprop(
         batch_size: B.
 
     Returns:
-        A bare policy. A round costs K evaluations of one network, a training J steps of about three networks each.
+        A bare policy. A round costs K evaluations of every network, a training J steps of about three networks each.
     """
     import optax  # imported on request: only networks that are trained need it
 

@@ -33,7 +33,7 @@ def ensemble(
 ) -> Policy:
     """Each round one network, chosen uniformly, decides greedily; each has its own θ_0 and learns from its view.
 
-    A round costs K evaluations of one network; a training trains all networks side by side under `vmap`.
+    A round costs K evaluations of every network; a training trains all networks side by side under `vmap`.
     Bare: `guard` adds the checks of its input.
     Propensity: exact; see `decide`.
     """
@@ -65,19 +65,20 @@ def ensemble(
 def decide(key: jax.Array, network: Network, params: Any, contexts: Context, available: jax.Array) -> Choice:
     """The greedy choice of one of several networks, chosen uniformly; `params` has a leading axis of networks.
 
-    Propensity: exact, the share of networks that would choose the arm, ties counted. It costs K evaluations of every
-    network, unless a compiled caller, such as a simulation, does not use it.
+    It costs K evaluations of every network. Propensity: exact, the share of networks that would choose the arm, ties
+    counted. The choice is made by the very numbers that it is computed from: a network that has not learned yet gives
+    every arm 0, but for rounding, which another program of the same network may do otherwise.
     """
 
-    def greedy(one: Any) -> jax.Array:
-        return best_shares(jax.vmap(network.apply, (None, 0))(one, contexts), available)
+    def predict(one: Any) -> jax.Array:
+        return jax.vmap(network.apply, (None, 0))(one, contexts)
 
     key_network, key_tie = random.split(key)
-    networks = jax.tree.leaves(params)[0].shape[0]
-    decides = random.randint(key_network, (), 0, networks, dtype=jnp.int32)
-    mean = jax.vmap(network.apply, (None, 0))(jax.tree.map(lambda leaf: leaf[decides], params), contexts)
+    means = jax.vmap(predict)(params)
+    decides = random.randint(key_network, (), 0, means.shape[0], dtype=jnp.int32)
+    mean = means[decides]
     zero = jnp.zeros_like(mean)
-    propensity = jax.vmap(greedy)(params).mean(axis=0)
+    propensity = jax.vmap(best_shares, (0, None))(means, available).mean(axis=0)
     return Choice(best_arm(key_tie, mean, available), mean, zero, mean, zero[0], propensity)
 
 
