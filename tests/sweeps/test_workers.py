@@ -101,24 +101,9 @@ def test_a_worker_whose_parent_was_killed_ends_quietly(tmp_path, monkeypatch):
         def recv(self):
             raise ConnectionResetError
 
-    for name in ("keep_compiled", "end_with_parent", "start_with_one_thread"):  # what would last beyond this test
+    for name in ("keep_compiled", "end_with_parent", "start_jax_with"):  # what would last beyond this test
         monkeypatch.setattr(workers, name, lambda *_: None)
     workers.serve(Broken(), 0, str(tmp_path), os.getppid())
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores are the system's affair here")
-def test_a_worker_computes_with_one_thread_on_any_core():
-    code = """
-import os, pathlib
-from neuralucb.sweeps.workers import start_with_one_thread
-before = os.sched_getaffinity(0)
-start_with_one_thread()
-threads = [pathlib.Path(f"/proc/self/task/{each}") for each in os.listdir("/proc/self/task")]
-assert all(os.sched_getaffinity(int(thread.name)) == before for thread in threads)
-print(sum("XLAEigen" in (thread / "comm").read_text() for thread in threads))
-"""
-    ended = run_python("-c", code)
-    assert (ended.returncode, ended.stdout.strip()) == (0, "1"), ended.stderr
 
 
 def test_a_worker_does_not_see_ctrl_c():

@@ -25,6 +25,7 @@ from neuralucb.online.training_input import TrainingInput
 from neuralucb.policy import Policy
 from neuralucb.runtime.child import Crash, enter, main_script, name_and_message, without_main_module
 from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.threads import cores, start_jax_with
 
 __all__ = ["LessonProcess", "serve_lessons"]
 
@@ -117,6 +118,7 @@ def serve_lessons(pipe: Connection, policy: Policy, settings: dict[str, Any], ca
         os.nice(NICENESS)
     if cache is not None:
         jax.config.update("jax_compilation_cache_dir", cache)
+    start_jax_with(max(1, cores() // 2))  # decisions wait longest for a lesson that computes on every core
     shared_by = None if policy.origin is None else policy.origin.shared_by
     state = State(
         Programs(policy, settings["seed"], 0.0),

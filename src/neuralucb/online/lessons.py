@@ -88,6 +88,7 @@ def give_lesson(
         training = state.training
         assert training is not None
         number = state.counts["learned"] + state.counts["diverged"]
+    state.observations.make_room(lock)
     try:
         chosen = train if make is None or training.relearns else make
         lesson, arrays = chosen(state, training, number)

@@ -1,5 +1,6 @@
 """Past observations in host memory: arrays that double when they are full, or hold a sliding window."""
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
@@ -11,6 +12,9 @@ from neuralucb.online.context_shape import ContextShape
 from neuralucb.policy import Noted
 
 __all__ = ["ABOUT", "Observations"]
+
+FULL = 0.75
+"""Share of the rows in use from which there is made room for twice as many."""
 
 ABOUT = ("number", "time", "label")
 """What is known of the decision behind a row: its number, when it was made, and its arm, as a number that the state
@@ -31,6 +35,8 @@ class Observations:
         """the number of the oldest row in memory"""
         self._contexts, self._rewards = _allocate(shape, history_capacity(0))
         self._about = _unknown(len(self._rewards))
+        self._are_lent = False
+        """whether the rows are another's"""
         self._shape = shape
 
     def add(
@@ -46,6 +52,27 @@ class Observations:
         self._rewards[used : used + count] = rewards
         self._about[used : used + count] = _unknown(count) if about is None else about
         self.total += count
+
+    def make_room(self, lock: AbstractContextManager[Any]) -> None:
+        """Grow before it is needed, if it soon will be; the lock is held for the rows that came meanwhile, not for all.
+
+        Without this, adding a row to hundreds of thousands would now and then take half a second.
+        """
+        with lock:
+            used, rows = self.total - self._first, self._rewards
+            old = [*jax.tree.leaves(self._contexts), rows, self._about]
+        if self._are_lent or self.window is not None or used < FULL * len(rows):
+            return
+        contexts, rewards = _allocate(self._shape, 2 * len(rows))
+        new = [*jax.tree.leaves(contexts), rewards, _unknown(len(rewards))]
+        for target, source in zip(new, old, strict=True):
+            target[:used] = source[:used]  # they never change once they are added
+        with lock:
+            if self._rewards is rows:  # else it has grown, or holds other rows
+                end = self.total - self._first
+                for target, source in zip(new, old, strict=True):
+                    target[used:end] = source[used:end]
+                self._contexts, self._rewards, self._about = contexts, rewards, new[-1]
 
     def since(self, number: int) -> tuple[Any, np.ndarray]:
         """The rows from this number on, as far as they are in memory."""
@@ -101,6 +128,7 @@ class Observations:
     def follow(self, other: "Observations") -> None:
         """Become a view of another's rows, which costs no memory. From then on only the other may add."""
         contexts, self._rewards, self._first, self.total = other.lend()
+        self._are_lent = True
         contexts = contexts.context if isinstance(contexts, Noted) else contexts
         if len(jax.tree.leaves(contexts)) < len(self._shape.leaves):  # what this policy would have noted is not known
             (size, kind) = self._shape.leaves[-1]
@@ -111,6 +139,7 @@ class Observations:
     def restore(self, contexts: Any, rewards: np.ndarray, total: int, about: np.ndarray | None = None) -> None:
         """Replace everything by these rows, the last of `total`."""
         self._first = self.total = total - len(rewards)
+        self._are_lent = False
         self._contexts, self._rewards = _allocate(self._shape, history_capacity(len(rewards)))
         self._about = _unknown(len(self._rewards))
         self.add(contexts, rewards, about=about)

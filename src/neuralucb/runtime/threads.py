@@ -1,14 +1,15 @@
-"""Work in pieces, spread over the cores: NumPy and XLA release Python's lock while they compute."""
+"""Threads: work spread over the cores, since NumPy and XLA release Python's lock, and how many JAX has of its own."""
 
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from typing import TypeVar
 
 from neuralucb.runtime.progress import Progress
 
-__all__ = ["cores", "in_order", "spread"]
+__all__ = ["cores", "in_order", "spread", "start_jax_with"]
 
 Piece = TypeVar("Piece")
 Made = TypeVar("Made")
@@ -50,3 +51,20 @@ def in_order(works: Sequence[Callable[[], Made]]) -> Generator[Made, None, None]
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def start_jax_with(threads: int) -> None:
+    """Start JAX while only so many cores are allowed, so that each of its thread pools has as many threads.
+
+    Afterwards all cores are allowed again: two processes whose threads stay on the first cores would halve each other.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    import jax
+
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(allowed)[:threads])
+    jax.jit(lambda number: number + 1)(0)  # the pool that compiles is made by the first compilation
+    for thread in os.listdir("/proc/self/task"):
+        with suppress(ProcessLookupError):  # it has just ended
+            os.sched_setaffinity(int(thread), allowed)

@@ -222,18 +222,20 @@ class EventBook:
 
         def export() -> Exported:
             every = list(events.values())
-            texts = []
+            texts: list[bytes] = []
+            lengths: list[int] = []
+            rows = [np.zeros(0, every[0].row.dtype if every else np.float32)]  # as the policy computes
             for first in range(0, len(every), BLOCK):
-                texts.append(json.dumps([_plain(event) for event in every[first : first + BLOCK]])[1:-1])
+                block = every[first : first + BLOCK]
+                texts.append(json.dumps([_plain(event) for event in block])[1:-1].encode())
+                lengths += [len(event.row) for event in block]
+                rows.append(np.concatenate([event.row for event in block]))
                 let_others_run()
-            rows = [event.row for event in every]
             return fields, {
-                "events": np.frombuffer(f"[{','.join(texts)}]".encode(), np.uint8),
+                "events": np.frombuffer(b"[" + b",".join(texts) + b"]", np.uint8),
                 "resolved": np.frombuffer(json.dumps(resolved).encode(), np.uint8),
-                "lengths": np.asarray([len(row) for row in rows], np.int64),
-                "rows": np.concatenate(rows)
-                if rows
-                else np.zeros(0, np.float32),  # as the policy computes: 32 or 64 bits
+                "lengths": np.asarray(lengths, np.int64),
+                "rows": np.concatenate(rows),
                 **recent(),
             }
 

@@ -1,7 +1,7 @@
 """Lessons and snapshots beside traffic: a thread that makes them when they are due, and rests after each.
 
 With hundreds of rewards per second the schedule alone would make lessons one after the other, and decisions would wait
-for the processor. A lesson of a second is followed by three without one. Snapshots bound what a restart has to replay.
+for the processor. A lesson of a second is followed by nine without one. Snapshots bound what a restart has to replay.
 """
 
 import math
@@ -19,8 +19,8 @@ __all__ = ["Learner"]
 LOOK_SECONDS = 0.05
 """Between two looks at whether a lesson is due."""
 
-REST = 3.0
-"""Seconds of rest per second of a lesson or a snapshot."""
+REST = 9.0
+"""Seconds of rest per second of a lesson or a snapshot: the slowest decisions are those beside one."""
 
 SNAPSHOT_CHANGES, SNAPSHOT_SECONDS = 10_000, 60.0
 """Decisions and rewards, and seconds, between two snapshots: both must have passed."""

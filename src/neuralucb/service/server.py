@@ -33,9 +33,9 @@ SWITCH_SECONDS = 0.0005
 """After which a thread that waits for Python's lock gets it: a decision must not wait 5 ms for a lesson's thread."""
 
 
-RARELY = 1000
+RARELY = 20_000
 """Collections of young objects before the collector looks at all of them: with 50 000 events remembered that takes
-0.1 s, in which nobody is answered."""
+0.1 s, in which nobody is answered. At 500 decisions per second it is every quarter of an hour."""
 
 
 def serve(address: str, config: Config, *, host: str, port: int) -> None:

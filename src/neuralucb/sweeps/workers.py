@@ -21,6 +21,7 @@ from neuralucb.runtime.compile_cache import keep_compiled
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.progress import Progress
 from neuralucb.runtime.records import brief
+from neuralucb.runtime.threads import start_jax_with
 from neuralucb.sweeps.batches import Batch, Kept, Outcome, compile_ahead, forget_programs, run_batch
 from neuralucb.sweeps.store import Failure, Store, as_table
 
@@ -35,7 +36,6 @@ __all__ = [
     "run_in_processes",
     "serve",
     "shielded_from_ctrl_c",
-    "start_with_one_thread",
 ]
 
 ATTEMPTS = 2
@@ -138,7 +138,7 @@ def serve(pipe: Connection, index: int, folder: str, parent: int) -> None:
     store = Store(folder)
     jax.config.update("jax_platforms", "cpu")
     keep_compiled()
-    start_with_one_thread()
+    start_jax_with(1)
     threading.Thread(target=end_with_parent, args=(parent,), daemon=True).start()
     try:
         pipe.send(READY)
@@ -152,21 +152,6 @@ def serve(pipe: Connection, index: int, folder: str, parent: int) -> None:
             pipe.send(DONE)
     except (EOFError, OSError):  # the parent has ended
         return
-
-
-def start_with_one_thread() -> None:
-    """Start JAX while only one core is allowed, so that its thread pools have one thread each.
-
-    Afterwards all cores are allowed again: two sweeps whose workers stay on the first cores would halve each other.
-    """
-    if not hasattr(os, "sched_setaffinity"):
-        return
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cores)})
-    jax.jit(lambda number: number + 1)(0)  # the pool that compiles is made by the first compilation
-    for thread in os.listdir("/proc/self/task"):
-        with suppress(ProcessLookupError):  # it has just ended
-            os.sched_setaffinity(int(thread), cores)
 
 
 @contextmanager
