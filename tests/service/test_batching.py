@@ -56,3 +56,25 @@ def test_what_gathers_while_a_batch_is_handled_is_the_next_batch():
 
     asyncio.run(run())
     assert sizes == [1, 4, 2]
+
+
+def test_requests_that_arrive_together_are_one_batch():
+    sizes = []
+
+    def handle(items):
+        sizes.append(len(items))
+        return items
+
+    async def run():
+        batcher = Batcher("test", handle, most=10, queue=10)
+
+        async def ask(number):
+            return await batcher.submit([number])
+
+        try:
+            assert await asyncio.gather(*map(ask, range(5))) == [[number] for number in range(5)]
+        finally:
+            batcher.close()
+
+    asyncio.run(run())
+    assert sizes == [5]
