@@ -6,6 +6,8 @@ from hypothesis import given, settings, strategies as st
 
 from neuralucb import InputError
 from neuralucb.features import Encoder, Vocabulary, hashed_slot, own_slots
+from neuralucb.features.encoder import Features
+from neuralucb.features.flatten import read_alike
 from neuralucb.logs import encoded, open_log
 
 WORDS = st.text("abc", min_size=1, max_size=2)
@@ -54,6 +56,32 @@ def test_rows_are_those_of_a_transcription_one_feature_at_a_time(requests):
     for context, arms in requests:
         rows = encoder.encode(context, arms)
         np.testing.assert_allclose(rows, slow(encoder, context, arms), rtol=1e-5, atol=1e-2)
+
+
+LARGE = st.one_of(st.floats(-1e6, 1e6), st.sampled_from([0, 1, 3e38, 1e39, True]))
+ALIKE = st.fixed_dictionaries({"a": LARGE, "b": LARGE})
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.one_of(ALIKE, OBJECTS), st.lists(st.one_of(ALIKE, OBJECTS), min_size=1, max_size=3)), max_size=6
+    )
+)
+def test_decisions_that_are_encoded_together_are_the_same_as_one_by_one(requests):
+    def one_by_one(context, arms):
+        try:
+            return warm.encode(context, arms).tolist()
+        except InputError as problem:
+            return str(problem)
+
+    warm = Encoder(8)
+    for request in requests:  # names get their slots
+        one_by_one(*request)
+    together = Encoder(8, warm.vocabulary.names)
+    decisions = [Features(context, arms, read_alike(arms, from_json=True), None) for context, arms in requests]
+    made = [str(each) if isinstance(each, InputError) else each.tolist() for each in together.encode_many(decisions)]
+    assert made == [one_by_one(*request) for request in requests]
 
 
 def test_few_features_never_collide_and_the_size_stays():

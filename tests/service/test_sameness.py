@@ -10,8 +10,7 @@ from neuralucb.service.sameness import digest_of
 
 def digest(body):
     ask = read_decide(body, Limits())
-    given = None if ask.arms is None else [arm.features for arm in ask.arms]
-    both = {digest_of(ask, None), digest_of(ask, None if given is None else read_alike(given))}
+    both = {digest_of(ask, None), digest_of(ask, read_alike(ask.features, from_json=True))}
     assert len(both) == 1  # however its arms were read
     return both.pop()
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from neuralucb.features.flatten import Alike, Flat, flatten, prefixed, read_alike, with_products
 from neuralucb.features.vocabulary import Vocabulary, hashed_slot
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, StorageError
 
-__all__ = ["ARM_ID", "Counts", "Encoder"]
+__all__ = ["ARM_ID", "Counts", "Encoder", "Features"]
 
 LAYOUTS = 4096
 """Kinds of objects whose slots are remembered."""
@@ -19,6 +19,8 @@ REFUSED = 100_000
 """Names without a slot that are remembered."""
 
 LARGEST = float(np.finfo(np.float32).max)
+
+OVERFLOW = "features must be small enough for float32, got some that overflow it where they add up."
 
 ARM_ID = "arm/id"
 """The feature of an arm that has no others: without it arms could not be told apart.
@@ -57,6 +59,16 @@ class _Layout(NamedTuple):
     distinct: bool
     """whether no slot occurs twice"""
     hashed: int
+
+
+class Features(NamedTuple):
+    """What one decision is made from."""
+
+    context: Any
+    arms: Sequence[Any]
+    alike: Alike | None
+    """the arms, if they are alike"""
+    ids: Sequence[str] | None
 
 
 class Encoder:
@@ -129,31 +141,77 @@ class Encoder:
             InputError: A value is of another type, not finite or too large for float32, or nested too deeply. No slot
                 has been taken.
         """
-        return self.encode_read(context, arms, read_alike(arms), ids)
+        (rows,) = self.encode_many([Features(context, arms, read_alike(arms), ids)])
+        if isinstance(rows, Exception):
+            raise rows
+        return rows
 
-    def encode_read(
-        self, context: Any, arms: Sequence[Any], alike: Alike | None, ids: Sequence[str] | None
-    ) -> np.ndarray:
-        """The same for arms of which it is known whether they are alike."""
-        shared = flatten(context, "context")
-        names = None if alike is None or self.interactions else prefixed("arm", alike.keys)
-        if alike is not None and names is not None:
-            parts, missing = [(names, _checked(names, alike.numbers))], shared.missing
-        else:
-            own = self._flattened(shared, arms, ids)
-            parts, missing = _parts(own), shared.missing + sum(each.missing for each in own)
+    def encode_many(self, decisions: Sequence["Features"]) -> list[np.ndarray | Exception]:
+        """The vectors of many decisions, of each what `encode` returns or raises: alike ones are encoded together."""
+        made: dict[int, np.ndarray | Exception] = {}
+        groups: dict[Any, list[tuple[int, Flat]]] = {}
+        for index, each in enumerate(decisions):
+            try:
+                shared = flatten(each.context, "context")
+            except InputError as problem:
+                made[index] = problem
+                continue
+            names = None if each.alike is None or self.interactions else prefixed("arm", each.alike.keys)
+            groups.setdefault(index if names is None else (shared.names, names), []).append((index, shared))
+        for key, members in groups.items():  # in the order in which they came, so that names get slots in that order
+            if isinstance(key, tuple):
+                common, own = key
+                made |= self._encode_alike(decisions, common, own, members)
+                continue
+            ((index, shared),) = members
+            try:
+                made[index] = self._encode_one(shared, decisions[index])
+            except (InputError, StorageError) as problem:
+                made[index] = problem
+        return [made[index] for index in range(len(decisions))]
+
+    def _encode_one(self, shared: Flat, given: "Features") -> np.ndarray:
+        """One decision whose arms are not alike."""
+        own = self._flattened(shared, given.arms, given.ids)
+        parts = _parts(own)
         common = _floats(shared.names, shared.values)
-        if any(names and names not in self._layouts for names in (shared.names, *(names for names, _ in parts))):
-            self._learn_names(chain(shared.names, *(names for names, _ in parts)))
-        rows = np.zeros((len(arms), self.slots), np.float32)
+        self._require_slots([shared.names, *(names for names, _ in parts)])
+        rows = np.zeros((len(given.arms), self.slots), np.float32)
         self._add(rows, shared.names, common)
         for first, (names, part) in enumerate(parts):  # one part for all rows, or one per row
             self._add(rows[first : first + len(part)], names, part)
         if not np.isfinite(rows).all():
-            raise InputError("features must be small enough for float32, got some that overflow it where they add up.")
+            raise InputError(OVERFLOW)
         self._objects += 1
-        self._missing += missing
+        self._missing += shared.missing + sum(each.missing for each in own)
         return rows
+
+    def _encode_alike(
+        self, decisions: Sequence["Features"], common: tuple[str, ...], own: tuple[str, ...],
+        members: list[tuple[int, Flat]],
+    ) -> dict[int, np.ndarray | Exception]:  # fmt: skip
+        """Decisions with the same names; where together they cannot be, each for itself."""
+        numbers = [alike.numbers for index, _ in members if (alike := decisions[index].alike) is not None]
+        counts = [len(each) for each in numbers]
+        try:
+            arms = _checked(own, np.concatenate(numbers))
+            shared = _floats(common, *(flat.values for _, flat in members))
+            self._require_slots([common, own])
+            rows = np.zeros((len(arms), self.slots), np.float32)
+            self._add(rows, common, np.repeat(shared, counts, axis=0))
+            self._add(rows, own, arms)
+            if not np.isfinite(rows).all():
+                raise InputError(OVERFLOW)
+        except StorageError as problem:
+            return dict.fromkeys((index for index, _ in members), problem)
+        except InputError as problem:
+            if len(members) == 1:
+                return {members[0][0]: problem}
+            return {k: v for one in members for k, v in self._encode_alike(decisions, common, own, [one]).items()}
+        self._objects += len(members)
+        self._missing += sum(flat.missing for _, flat in members)
+        ends = np.cumsum(counts).tolist()
+        return {index: rows[end - count : end] for (index, _), count, end in zip(members, counts, ends, strict=True)}
 
     def _flattened(self, shared: Flat, arms: Sequence[Any], ids: Sequence[str] | None) -> list[Flat]:
         """The features of each arm, its id where it has none, and products."""
@@ -166,6 +224,11 @@ class Encoder:
         if self.interactions:
             own = [with_products(shared, part, self.interactions) for part in own]
         return own
+
+    def _require_slots(self, kinds: Sequence[tuple[str, ...]]) -> None:
+        """Slots for names of objects of kinds that are seen for the first time."""
+        if any(names and names not in self._layouts for names in kinds):
+            self._learn_names(chain.from_iterable(kinds))
 
     def _learn_names(self, names: Iterable[str]) -> None:
         """Slots for names that are seen for the first time."""

@@ -1,6 +1,7 @@
 """What clients send, read from JSON and checked: decisions, rewards, arms; ours and Personalizer's."""
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from neuralucb.features import Encoder
@@ -27,6 +28,9 @@ SMALLEST = 4
 RANK_ACTIONS = 50
 """Personalizer's limit."""
 
+FIELDS = itemgetter("id", "features")
+"""What an arm of a request has."""
+
 
 class Ask(NamedTuple):
     """A decision that a client asks for, before its features are encoded."""
@@ -34,8 +38,10 @@ class Ask(NamedTuple):
     event_id: str | None
     """None: one is made"""
     context: Any
-    arms: tuple[Arm, ...] | None
-    """None: those that are registered"""
+    ids: tuple[str, ...] | None
+    """of the arms; None: those that are registered"""
+    features: tuple[Any, ...]
+    """of each arm that is named; None where registered ones count"""
     excluded: tuple[str, ...]
     deferred: bool
     user: str | None
@@ -45,18 +51,13 @@ def read_decide(body: Any, limits: Limits) -> Ask:
     """A request to `/v1/decide`."""
     fields = _object(body, ("event_id", "context", "arms", "excluded", "deferred", "user"))
     event_id = fields.get("event_id")
-    arms = None
-    if fields.get("arms") is not None:
-        listed = _list(fields["arms"], "arms", limits.arms)
-        arms = tuple(_read_listed(arm, index) for index, arm in enumerate(listed))
-        if not arms:
-            raise ServiceError("invalid_request", "arms must have at least one arm, got none.", "arms")
-        _distinct([arm.id for arm in arms], "arms")
+    ids, features = (None, ()) if fields.get("arms") is None else _read_arms(_list(fields["arms"], "arms", limits.arms))
     user = fields.get("user")
     return Ask(
         None if event_id is None else read_event_id(event_id),
         fields.get("context"),
-        arms,
+        ids,
+        features,
         _excluded(fields.get("excluded"), "excluded", limits),
         _boolean(fields.get("deferred"), "deferred"),
         None if user is None else _id(user, "user"),
@@ -70,14 +71,15 @@ def read_rank(body: Any, limits: Limits) -> Ask:
     listed = _list(fields.get("actions"), "actions", min(RANK_ACTIONS, limits.arms))
     if not listed:
         raise ServiceError("invalid_request", "actions must have at least one action, got none.", "actions")
-    arms = []
+    ids, features = [], []
     for index, action in enumerate(listed):
         if not isinstance(action, Mapping):
             raise ServiceError(
                 "invalid_request", f"actions[{index}] must be an object with id and features.", "actions"
             )
-        arms.append(Arm(_id(action.get("id"), f"actions[{index}].id"), _objects(action.get("features"), index)))
-    _distinct([arm.id for arm in arms], "actions")
+        ids.append(_id(action.get("id"), f"actions[{index}].id"))
+        features.append(_objects(action.get("features"), index))
+    _distinct(ids, "actions")
     context = fields.get("contextFeatures")
     if context is not None and not isinstance(context, list):
         raise ServiceError("invalid_request", "contextFeatures must be a list of objects.", "contextFeatures")
@@ -85,7 +87,8 @@ def read_rank(body: Any, limits: Limits) -> Ask:
     return Ask(
         None if event_id in (None, "") else read_event_id(event_id, "eventId"),
         context,
-        tuple(arms),
+        tuple(ids),
+        tuple(features),
         excluded,
         _boolean(fields.get("deferActivation"), "deferActivation"),
         None,
@@ -190,14 +193,30 @@ def _excluded(value: Any, target: str, limits: Limits) -> tuple[str, ...]:
     return () if value is None else tuple(_id(each, target) for each in _list(value, target, limits.arms))
 
 
-def _read_listed(arm: Any, index: int) -> Arm:
+def _read_arms(listed: list[Any]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    """Ids and features of a request's arms."""
+    if not listed:
+        raise ServiceError("invalid_request", "arms must have at least one arm, got none.", "arms")
+    try:  # the usual kind, objects with both, all at once
+        ids, features = zip(*map(FIELDS, listed), strict=True)
+        is_usual = set(map(len, listed)) == {2} and set(map(type, ids)) == {str}
+        is_usual = is_usual and min(map(len, ids)) >= 1 and max(map(len, ids)) <= LONGEST_ID
+    except (KeyError, TypeError):
+        is_usual = False
+    if not is_usual:
+        ids, features = zip(*(_read_listed(arm, index) for index, arm in enumerate(listed)), strict=True)
+    _distinct(ids, "arms")
+    return ids, features
+
+
+def _read_listed(arm: Any, index: int) -> tuple[str, Any]:
     """An arm of a request: its id, or an object with id and features. Without features, registered ones count."""
     if isinstance(arm, str):
-        return Arm(_id(arm, f"arms[{index}]"), None)
+        return _id(arm, f"arms[{index}]"), None
     if not isinstance(arm, dict):
         raise ServiceError("invalid_request", f"arms[{index}] must be an id or an object, got {arm!r:.80}.", "arms")
     refuse_unknown(arm, ("id", "features"))
-    return Arm(_id(arm.get("id"), f"arms[{index}].id"), arm.get("features"))
+    return _id(arm.get("id"), f"arms[{index}].id"), arm.get("features")
 
 
 def _objects(features: Any, index: int) -> Any:

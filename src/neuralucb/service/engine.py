@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,13 +11,11 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from neuralucb.features import Encoder
-from neuralucb.features.flatten import read_alike
-from neuralucb.runtime.errors import InputError, StorageError
 from neuralucb.service.batching import Batcher
 from neuralucb.service.bodies import Ask
 from neuralucb.service.config import Config
 from neuralucb.service.errors import ServiceError
-from neuralucb.service.sameness import digest_of
+from neuralucb.service.requests import read_asks
 from neuralucb.service.store import Activated, Answer, LessonReport, Refusal, Request, Reward, Rewarded, Store
 from neuralucb.service.traffic import Bucket, Traffic
 from neuralucb.service.values import Values, value_of
@@ -126,7 +123,7 @@ class Engine:
 
     def _decide(self, asks: Sequence[Ask]) -> list[Made | Exception]:
         """Encode requests, and let the store decide all that can be; in the deciding thread."""
-        read: list[Request | Exception] = [self._read(ask) for ask in asks]
+        read = read_asks(asks, self.encoder, self.store)
         requests = [each for each in read if isinstance(each, Request)]
         answers = iter(self.store.decide(requests) if requests else ())
         made: list[Made | Exception] = []
@@ -141,43 +138,6 @@ class Engine:
             else:
                 made.append(Made(answer, each.allowed))
         return made
-
-    def _read(self, ask: Ask) -> Request | Exception:
-        try:
-            return self._encode(ask)
-        except (ServiceError, StorageError) as problem:
-            return problem
-        except InputError as problem:
-            return ServiceError("invalid_features", str(problem))
-
-    def _encode(self, ask: Ask) -> Request:
-        arms = ask.arms
-        needs_registered = arms is None or any(arm.features is None for arm in arms)
-        registered = {arm.id: arm.features for arm in self.store.arms()} if needs_registered else {}
-        ids = tuple(registered) if arms is None else tuple(arm.id for arm in arms)
-        if not ids:
-            raise ServiceError("invalid_request", "arms must be given: none are registered.", "arms")
-        features = [
-            registered.get(each) if arms is None or arms[index].features is None else arms[index].features
-            for index, each in enumerate(ids)
-        ]
-        settings = self.store.settings()
-        excluded = {*ask.excluded, *settings.excluded}
-        allowed = np.array([each not in excluded for each in ids])
-        if not allowed.any():
-            whom = " by the request or by the operator" if settings.excluded else ""
-            raise ServiceError("invalid_request", f"at least one arm must not be excluded{whom}.", "excluded")
-        alike = read_alike(features)
-        contexts = self.encoder.encode_read(ask.context, features, alike, ids)
-        imposed = int(allowed.argmax()) if settings.mode == "apprentice" else None
-        if settings.pinned in ids and allowed[ids.index(settings.pinned)]:
-            imposed = ids.index(settings.pinned)
-        digest = digest_of(ask, None if needs_registered else alike)
-        shown = {"context": ask.context, "arms": dict(zip(ids, features, strict=True))}
-        return Request(
-            ask.event_id or secrets.token_hex(16), contexts, ids, allowed, shown, digest, ask.deferred, imposed,
-            ask.user,
-        )  # fmt: skip
 
     async def _settle_regularly(self) -> None:
         while True:

@@ -17,6 +17,9 @@ __all__ = ["digest_of"]
 KINDS = 4096
 """Kinds of objects whose keys in order are remembered."""
 
+ITEM = 8
+"""Bytes of a number."""
+
 
 def digest_of(ask: Ask, alike: Alike | None) -> bytes:
     """16 bytes. Registered features are not part of it: they may change before a request is repeated.
@@ -24,13 +27,11 @@ def digest_of(ask: Ask, alike: Alike | None) -> bytes:
     alike  the features of its arms as they were sent, if they are alike
     """
     digest = hashlib.blake2b(digest_size=16)
-    given = [] if ask.arms is None else [arm.features for arm in ask.arms]
-    ids = None if ask.arms is None else [arm.id for arm in ask.arms]
-    digest.update(_text([ids, sorted(ask.excluded), ask.deferred, ask.user, ask.context]))
+    digest.update(_text([ask.ids, sorted(ask.excluded), ask.deferred, ask.user, ask.context]))
     if alike is not None:
         _add(digest, alike)
         return digest.digest()
-    for features in given:
+    for features in ask.features:
         one = read_alike([features])
         if one is None:
             digest.update(_text(features))
@@ -42,9 +43,9 @@ def digest_of(ask: Ask, alike: Alike | None) -> bytes:
 def _add(digest: Any, alike: Alike) -> None:
     """Objects of numbers alone, each as one by itself would be added."""
     kind, order = _kind(alike.keys)
-    for row in alike.numbers.take(order, axis=1):
-        digest.update(kind)
-        digest.update(row)
+    size = ITEM * len(order)
+    rows = alike.numbers.take(order, axis=1).tobytes()
+    digest.update(b"".join([part for at in range(0, len(rows), size) for part in (kind, rows[at : at + size])]))
 
 
 @lru_cache(maxsize=KINDS)
