@@ -22,12 +22,13 @@ async def echo(request):
     return json_reply([request.method, request.target.decode(), request.body.decode()])
 
 
-def talk(*pieces, pause=0.0, others=0, end=False):
+def talk(*pieces, pause=0.0, others=0, end=False, seconds=LIMITS.seconds):
     """All that is answered to pieces that are sent one after the other, until the connection is closed or idle."""
+    limits = LIMITS._replace(seconds=seconds)
 
     async def run():
         loop, connections = asyncio.get_running_loop(), set()
-        server = await loop.create_server(lambda: Connection(echo, LIMITS, connections), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: Connection(echo, limits, connections), "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
 
         async def watch():
@@ -75,7 +76,7 @@ def test_pipelined_requests_are_answered_in_their_order_and_the_connection_is_ke
 
 def test_a_request_may_come_in_pieces_and_in_chunks():
     head, body = (POST % (4, b"abcd")).split(b"\r\n\r\n")
-    assert b'"abcd"' in talk(head[:9], head[9:] + b"\r\n", b"\r\n" + body[:1], body[1:], pause=0.02)[0]
+    assert b'"abcd"' in talk(head[:9], head[9:] + b"\r\n", b"\r\n" + body[:1], body[1:], pause=0.02, seconds=30)[0]
     chunked = b"POST /echo HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n"
     assert b'["POST","/echo","abcd"]' in talk(chunked)[0]
 
@@ -122,7 +123,7 @@ def test_heads_have_no_body_and_old_clients_no_second_answer():
 
 def test_a_client_that_asks_whether_to_go_on_is_told_to():
     head = b"POST /echo HTTP/1.1\r\ncontent-length: 1\r\nexpect: 100-continue\r\n\r\n"
-    data, _ = talk(head, b"a", pause=0.02)
+    data, _ = talk(head, b"a", pause=0.02, seconds=30)
     assert data.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
 
 

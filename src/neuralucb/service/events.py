@@ -40,6 +40,7 @@ __all__ = [
     "candidates_fields",
     "change_of",
     "entry_of",
+    "outcomes_of",
     "plan_fields",
     "read_rows",
     "read_settings",
@@ -99,18 +100,6 @@ class Kept(NamedTuple):
         mean, width = (self.numbers(name).astype(np.float64) for name in ("mean", "width"))
         exploration = float(column(self.row[None], "exploration")[0])
         return Explained(self.answer(), mean, width, exploration, self.status, self.value, features, self.user)
-
-    def outcome(self) -> Outcome:
-        """In few numbers."""
-        chances = self.numbers("propensities").astype(np.float64)
-        chances = (chances / chances.sum()).tolist()
-        allowed = [index for index in range(len(self.arms)) if index not in self.excluded]
-        chosen, greedy = (int(column(self.row[None], name)[0]) for name in ("chosen", "greedy"))
-        return Outcome(
-            self.number, self.time, self.arms[chosen], chances[chosen], chosen == allowed[0], chances[allowed[0]],
-            min(chances[index] for index in allowed), len(allowed), self.imposed is None and chosen != greedy,
-            self.status, self.value, self.due,
-        )  # fmt: skip
 
     def numbers(self, name: str) -> np.ndarray:
         """[K] one column of what was believed of every arm."""
@@ -191,8 +180,8 @@ class EventBook:
             self.arms = {**self.arms, memo["arm"][0]: memo["arm"][1]}
         if "removed" in memo:
             self.arms = {arm: features for arm, features in self.arms.items() if arm != memo["removed"]}
-        for row, entry in enumerate(memo.get("events", ())):
-            self._add(entry, fields["first"] + row, fields["version"], fields["time"], arrays["rows"][row])
+        if "events" in memo:
+            self._add(memo["events"], fields["first"], fields["version"], fields["time"], arrays["rows"])
         for change in memo.get("changed", ()):
             self._change(*change)
         if "forgotten" in memo:
@@ -276,16 +265,21 @@ class EventBook:
         self.deciding = None if deciding is None else (deciding[0], Candidate(**deciding[1]))
         self.candidates = {name: Candidate(**each) for name, each in fields["others"].items()}
 
-    def _add(self, entry: list[Any], number: int, version: int, time: float, row: np.ndarray) -> None:
-        event_id, digest, arms, excluded, imposed, user, status, due = entry
-        event = Kept(
-            event_id, number, digest, self._same(arms), tuple(excluded), imposed, user, row, version, time, status, due
-        )
-        self.events[event_id] = event
-        self.open += 1
-        self.put_back([event])
-        if self.recent.wants(number):
-            self.recent.add(event.outcome())
+    def _add(self, entries: Sequence[list[Any]], first: int, version: int, time: float, rows: np.ndarray) -> None:
+        events = []
+        for row, (event_id, digest, arms, excluded, imposed, user, status, due) in enumerate(entries):
+            event = Kept(
+                event_id, first + row, digest, self._same(arms), tuple(excluded), imposed, user, rows[row], version,
+                time, status, due,
+            )  # fmt: skip
+            self.events[event_id] = event
+            if due is not None:
+                heapq.heappush(self._due, (due, event_id))
+            events.append(event)
+        self.open += len(events)
+        for outcome in outcomes_of(events, rows):
+            if self.recent.wants(outcome.number):
+                self.recent.add(outcome)
 
     def _change(
         self, event_id: str, status: Status, value: float | None, due: float | None, reward_id: str | None
@@ -341,6 +335,31 @@ def read_rows(
     chosen = column(rows, "chosen").astype(np.intp).tolist()
     for row, count in enumerate(counts):
         yield chosen[row], shares[row, :count], score[row, :count], preferred[row]
+
+
+def outcomes_of(events: Sequence[Kept], rows: np.ndarray) -> Iterator[Outcome]:
+    """New events in few numbers.
+
+    rows  [B, 4P + 4] as the policy made them
+    """
+    shares = column(rows, "propensities").astype(np.float64)
+    allowed = np.arange(shares.shape[1]) < np.array([len(each.arms) for each in events])[:, None]
+    shares[~allowed] = 0
+    shares /= shares.sum(axis=1, keepdims=True)
+    for row, each in enumerate(events):
+        if each.excluded:
+            allowed[row, list(each.excluded)] = False
+    chosen, greedy = (column(rows, name).astype(np.intp) for name in ("chosen", "greedy"))
+    first, every = allowed.argmax(axis=1), np.arange(len(events))
+    columns = chosen, greedy, shares[every, chosen], first, shares[every, first], allowed.sum(axis=1)
+    least = np.where(allowed, shares, np.inf).min(axis=1).tolist()
+    for each, arm, best, chance, usual, of_usual, count, smallest in zip(
+        events, *(each.tolist() for each in columns), least, strict=True
+    ):
+        yield Outcome(
+            each.number, each.time, each.arms[arm], chance, arm == usual, of_usual, smallest, count,
+            each.imposed is None and arm != best, each.status, each.value, each.due,
+        )  # fmt: skip
 
 
 def arms_in(row: np.ndarray) -> int:
