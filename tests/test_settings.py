@@ -40,7 +40,7 @@ def test_odd_dimensions_need_another_initialisation_than_the_papers():
 
 
 def test_an_unknown_algorithm_lists_the_known():
-    with pytest.raises(ValueError, match="'neural_ucb' is not known; known: neural-mix, "):
+    with pytest.raises(ValueError, match="'neural_ucb' is not known; known: neural-mix, .* Did you mean neural-ucb.$"):
         build("neural_ucb", dim=4)
 
 

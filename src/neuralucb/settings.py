@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, meant
 from neuralucb.runtime.records import brief
 
 __all__ = [
@@ -133,6 +133,7 @@ def read_settings(settings: Sequence[Setting], given: Mapping[str, Any], *, of: 
         if name not in known:
             raise InputError(
                 f"{name} (given as {value!r}) is not a setting of {of}; it has: {', '.join(known) or 'none'}."
+                + meant(name, known)
             )
     return {
         name: read_value(setting, given[name]) if name in given else setting.default for name, setting in known.items()

@@ -10,7 +10,7 @@ import numpy as np
 from neuralucb.algorithms import Algorithm, Task, find_algorithm
 from neuralucb.experiments.presets import DATA_SETTINGS, Bundle, find_preset
 from neuralucb.problems import PROBLEMS, Definition, Problem, build_problem, find_problem
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, meant
 from neuralucb.runtime.memory import require_memory
 from neuralucb.runtime.records import brief
 from neuralucb.runtime.words import counted
@@ -207,6 +207,7 @@ def read_point(
         raise InputError(
             f"{', '.join(unknown)}: not a setting of {algorithm} ({_names(recipe.settings)}) "
             f"nor of {problem} ({_names(definition.settings) or 'it has none'})."
+            + meant(unknown[0], of_problem | of_algorithm)
         )
     bundled = find_bundle(definition, preset).settings_for(algorithm, trains="steps" in of_algorithm)
     if definition.built and bundled.get("input_scaling") == "standard":
@@ -292,6 +293,7 @@ def _check_known(settings: Mapping[str, Any], known: Sequence[str]) -> None:
         if name not in known:
             raise InputError(
                 f"{name} (given as {value!r}) is not a setting of any of these; they have: {', '.join(known)}."
+                + meant(name, known)
             )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from neuralucb.algorithms.shared_settings import PAPER
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, meant
 from neuralucb.schedules import default_schedule
 
 __all__ = ["PRESETS", "Bundle", "Preset", "find_preset"]
@@ -144,5 +144,8 @@ def find_preset(name: str | None, *, synthetic: bool) -> Preset:
 
         return read_preset(name)
     if name not in PRESETS:
-        raise InputError(f"preset {name!r} is not known; known: {', '.join(PRESETS)}, or the path of a .toml file.")
+        raise InputError(
+            f"preset {name!r} is not known; known: {', '.join(PRESETS)}, or the path of a .toml file."
+            + meant(name, PRESETS)
+        )
     return PRESETS[name]

@@ -1,6 +1,9 @@
 """The errors a caller can act on. Any other error that leaves the library is a fault of the library."""
 
-__all__ = ["InputError", "StorageError", "UnsoundError"]
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = ["InputError", "StorageError", "UnsoundError", "meant"]
 
 
 class InputError(ValueError):
@@ -40,3 +43,10 @@ class StorageError(Exception):
         ...     print("in use")
         in use
     """
+
+
+def meant(name: object, known: Iterable[str]) -> str:
+    """What a misspelt name may have meant, as a sentence after a message; nothing where none is close."""
+    named = {each.replace("_", "-"): each for each in known}
+    close = get_close_matches(str(name).lower().replace("_", "-"), named, n=1)
+    return f" Did you mean {named[close[0]]}?" if close else ""

@@ -7,7 +7,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, TypeVar
 
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, meant
 from neuralucb.runtime.extensions import import_modules, installed, searched
 
 __all__ = ["Registry", "check_call", "first_line"]
@@ -63,7 +63,9 @@ class Registry(dict[str, Thing]):
         self.load()
         if not isinstance(name, str) or name not in self:
             known = ", ".join(self)
-            raise InputError(f"{self.kind} {name!r} is not known; known: {known} ({searched(self.group)}).")
+            raise InputError(
+                f"{self.kind} {name!r} is not known; known: {known} ({searched(self.group)}).{meant(name, self)}"
+            )
         return self[name]
 
     def load(self) -> None:
