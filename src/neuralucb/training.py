@@ -295,16 +295,20 @@ def _moved(state: _State, params: Any, optimizer: Any, loss: jax.Array) -> _Stat
 def _finish(apply: Apply, state: _State, initial: Any, history: History) -> tuple[Any, Info]:
     """The trained parameters, and whether they can be trusted."""
 
-    def of(contexts: Any, rewards: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def of(contexts: Any, rewards: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
         trained = _squared_error(state.params, apply, contexts, rewards, weights)
-        untrained = _squared_error(initial, apply, contexts, rewards, weights)
-        return trained, untrained, 0.5 * (weights * rewards**2).sum().astype(trained.dtype)
+        return trained, 0.5 * (weights * rewards**2).sum().astype(trained.dtype)
 
-    loss, of_initial, of_zero = (part / _at_least_one(history.seen, part.dtype) for part in total(history, of))
+    def of_initial() -> jax.Array:
+        untrained = total(history, lambda *rows: _squared_error(initial, apply, *rows))
+        return untrained / _at_least_one(history.seen, untrained.dtype)
+
+    loss, of_zero = (part / _at_least_one(history.seen, part.dtype) for part in total(history, of))
     peak = jnp.maximum(state.peak_loss, loss)  # NaN, once there, stays
     finite = jnp.isfinite(peak)
     for leaf in jax.tree.leaves(state.params):
         finite &= jnp.isfinite(leaf).all()
-    # while every reward was 0 there is no scale by which to call a loss large
-    exploded = (of_zero > 0) & (peak > EXPLOSION * jnp.maximum(of_initial, of_zero))
+    # while every reward was 0 there is no scale by which to call a loss large; θ_0 is asked only where it matters
+    is_large = (of_zero > 0) & (peak > EXPLOSION * of_zero)
+    exploded = is_large & (peak > EXPLOSION * lax.cond(is_large, of_initial, lambda: jnp.zeros_like(loss)))
     return state.params, Info(loss, ~finite | exploded)
