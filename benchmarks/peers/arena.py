@@ -2,8 +2,9 @@
 
     .bench/torch/bin/python benchmarks/peers/arena.py plain-torch STREAM.npz RESULT.npz --limit 60
 
-Every round is select and update, all in, and the clock is read after each. A system that is too slow stops at its
-limit: what it had reached is reported, nothing is extrapolated.
+Every round is select and update, all in, and the clock is read after each. It is that of the processor: all seconds
+are those that the process and its threads computed, so that other work on the machine counts as little as can be. A
+system that is too slow stops at its limit: what it had reached is reported, nothing is extrapolated.
 """
 
 import argparse
@@ -78,7 +79,7 @@ class Run(NamedTuple):
 
 def play_rounds(make: Any, stream: Stream, variant: str, limit: float) -> Run:
     """Round by round: `select(contexts) -> arm` and `update(contexts, arm, reward)`; compiling does not count."""
-    clock, rounds = time.perf_counter, stream.rounds
+    clock, rounds = time.process_time, stream.rounds
     arms, seconds, compiling, selecting = np.zeros(rounds, np.int32), np.zeros(rounds), np.zeros(rounds), 0.0
     started = clock()
     player = make(stream, variant)
@@ -102,6 +103,7 @@ def main() -> None:
     parser.add_argument("stream", type=Path)
     parser.add_argument("result", type=Path)
     parser.add_argument("--limit", type=float, default=600.0)
+    parser.add_argument("--code", default="", help="a digest of what plays, kept with the result")
     given = parser.parse_args()
     system, stream = SYSTEMS[given.system], read_stream(given.stream)
     module = importlib.import_module(system.module)
@@ -115,6 +117,7 @@ def main() -> None:
         "seed": stream.seed,
         "digest": stream.digest,
         "limit": given.limit,
+        "code": given.code,
         "version": importlib.metadata.version(system.package),
         "memory_mb": _peak_memory(),
         "load": os.getloadavg()[0],

@@ -1,15 +1,16 @@
 """Ours and its peers on the same streams, each system in its own process and environment, with one thread on one core.
 
-    make bench                       a quarter of an hour on two cores; what was played already is kept
+    make bench                       what was played already is kept: break it off, and the next call goes on
     make bench QUICK=1               five minutes, every system
     make bench BENCH="--streams h1 --again"
 
 Two systems play at a time where there are two cores, each pinned to its own. Results are kept below --out, one file per
-stream and system: a second call plays only what is missing, or met another stream, version or limit. Writes a page
-below --out, and with --page the one in docs/results.
+stream and system: a second call plays only what is missing, or met another stream, version, code or limit. Writes a
+page below --out, and with --page the one in docs/results.
 """
 
 import argparse
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -27,6 +28,7 @@ from arena import SYSTEMS, System
 from page import write_page
 from streams import STREAMS, Stream, draw_stream, read_stream, write_stream
 
+import neuralucb
 from neuralucb import InputError
 
 __all__ = ["main"]
@@ -44,10 +46,10 @@ class Size(NamedTuple):
     """seconds per system and stream"""
 
 
-FULL = Size({**dict.fromkeys(STREAMS, 2000), "h1": 5000, "mnist": 400}, 12.0)
+FULL = Size({**dict.fromkeys(STREAMS, 2000), "h1": 10_000}, 12.0)
 QUICK = Size(dict.fromkeys(STREAMS, 300), 5.0)
-PATIENT = {("h1", "plain-torch"): 170.0, ("covertype", "plain-torch"): 60.0, ("mnist", "plain-torch"): 60.0}
-"""Longer limits, where the whole run is what is compared."""
+PATIENT = {(stream, "plain-torch"): 3600.0 for stream in ("h1", "covertype", "mnist")}
+"""Longer limits, where the whole run is what is compared: long enough for its end."""
 
 
 class Task(NamedTuple):
@@ -145,7 +147,7 @@ def _why_not(system: System, *, shared: bool) -> str | None:
 
 
 def _is_played(task: Task, stream: Stream) -> bool:
-    """Whether the same version played the same stream with the same limit."""
+    """Whether the same version played the same stream with the same limit, and by the same code."""
     if not task.result.exists():
         return False
     with np.load(task.result) as file:
@@ -156,7 +158,19 @@ def _is_played(task: Task, stream: Stream) -> bool:
         same = f"{system.package}=={facts['version'].partition('+')[0]}" in pinned
     else:
         same = facts["version"] == importlib.metadata.version(system.package)
-    return same and (facts["digest"], facts["limit"]) == (stream.digest, task.limit)
+    wanted = stream.digest, task.limit, _code(system)
+    return same and (facts["digest"], facts["limit"], facts.get("code")) == wanted
+
+
+def _code(system: System) -> str:
+    """A digest of the files that decide how a system plays; of the library all, of a peer those of this folder."""
+    files = [HERE / "arena.py", HERE / f"{system.module}.py"]
+    if not system.environment:
+        files += sorted(Path(neuralucb.__file__).parent.rglob("*.py"))
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _play_all(tasks: list[Task], jobs: int, began: float, stop_after: float) -> None:
@@ -184,10 +198,12 @@ def _play_all(tasks: list[Task], jobs: int, began: float, stop_after: float) -> 
 
 def _play(task: Task, core: int) -> str | None:
     """Play in a process of its own, on that core, with one thread; why it failed, or None."""
-    environment = SYSTEMS[task.label].environment
+    system = SYSTEMS[task.label]
+    environment = system.environment
     python = str(ROOT / ".bench" / environment / "bin" / "python") if environment else sys.executable
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    command = [python, HERE / "arena.py", task.label, task.stream, task.result, "--limit", str(task.limit)]
+    given = ["--limit", str(task.limit), "--code", _code(system)]
+    command = [python, HERE / "arena.py", task.label, task.stream, task.result, *given]
     done = subprocess.run(
         ["taskset", "-c", str(core), *command],
         env={**os.environ, **one, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_COMPILATION_CACHE": "false"},

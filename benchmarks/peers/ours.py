@@ -22,22 +22,28 @@ ADAM = {"steps": 32, "batch_size": 32, "step_size": 1e-3, "optimizer": "adam"}
 def play(stream: Stream, variant: str, limit: float) -> Run:
     """One run of one seed. It cannot be stopped, so that `limit` does not count; clocks are read between segments."""
     schedule, settings = _settings(variant, shared=stream.shared)
-    marks = [(0, 0.0)]
-    started = time.perf_counter()
+    marks, compiling, started = [(0, 0.0)], 0.0, time.process_time()
+
+    def hear(event: str, seconds: float, **_: object) -> None:
+        """JAX tells when it has traced, lowered or compiled something; the last time is before the first round."""
+        nonlocal compiling
+        if event.startswith("/jax/core/compile/") and len(marks) == 1:
+            compiling = time.process_time() - started
+
+    jax.monitoring.register_event_duration_secs_listener(hear)
     result = neuralucb.run(
         variant.partition(" ")[0], problem_of(stream), rounds=stream.rounds, seeds=[stream.seed],
         preset="default", trace=True, schedule=schedule,
-        progress=lambda stage, done, total: marks.append((done, time.perf_counter() - started)),
+        progress=lambda stage, done, total: marks.append((done, time.process_time() - started)),
         **settings,
     )  # fmt: skip
-    marks.append((stream.rounds, time.perf_counter() - started))
+    marks.append((stream.rounds, time.process_time() - started))
     if result.diverged:
         print(f"{variant} diverged on {stream.name} in round {result.diverged_at[0]}")
     done, seconds = np.asarray(marks).T
     # a round ended no later than the segment it belongs to
     ended = seconds[np.searchsorted(done, np.arange(1, stream.rounds + 1))]
-    compiling = np.full(stream.rounds, result.compile_seconds)
-    return Run(np.asarray(result.trace.arm[0], np.int32), ended, compiling)
+    return Run(np.asarray(result.trace.arm[0], np.int32), ended, np.full(stream.rounds, compiling))
 
 
 def problem_of(stream: Stream) -> Problem:

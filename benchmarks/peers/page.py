@@ -20,6 +20,9 @@ COMPARED = (
 )  # fmt: skip
 """Peers, and the one of ours that is most like each, or else the default."""
 
+WHOLE = ("plain-torch", "neural-ucb", "neural-ucb adam", "neural-mix")
+"""Systems whose whole runs are compared, the first with the others."""
+
 INSTANTS = (3.0, 30.0)
 """Seconds at which systems are compared."""
 
@@ -79,6 +82,11 @@ def write_page(about: Mapping[str, Any], folder: Path) -> None:
     if NOTES.exists() and folder.name == "docs":
         parts.append(NOTES.read_text().strip())
     parts.append("## Speed\n\nHow many times the time per round of ours a peer takes, by stream.\n\n" + _speed(found))
+    parts.append(
+        "## Whole runs\n\nWhere `plain-torch` came to the end of a stream, or past its middle: seconds, and how many "
+        "times as long `plain-torch` took, without compiling and with it. Regret is **bold** where it is no higher.\n\n"
+        + _whole_runs(found)
+    )
     parts.append("## Who is best\n\n" + _best(found))
     parts.append(
         "## Regret against seconds\n\n![regret per round against seconds, every stream](../figures/peers.png)\n\n"
@@ -115,6 +123,30 @@ def _speed(found: Mapping[str, Mapping[str, Played]]) -> str:
     for name, ours in COMPARED:
         cells = [_ratio(runs[name], runs.get(ours)) if name in runs else "–" for runs in found.values()]
         rows.append([name, ours, *cells])
+    return _markdown(rows)
+
+
+def _whole_runs(found: Mapping[str, Mapping[str, Played]]) -> str:
+    rows = [["stream", "rounds", "system", "seconds", "with compiling", "regret", "times", "with compiling"]]
+    for stream, runs in found.items():
+        peer, longest = runs.get(WHOLE[0]), max(run.rounds for run in runs.values())
+        if peer is None or 2 * peer.rounds < longest:
+            continue
+        n = peer.rounds
+        compared = {name: runs[name] for name in WHOLE if name in runs and runs[name].rounds >= n}
+        for name, run in compared.items():
+            regret, is_peer = f"{run.regret[n - 1]:.4g}", run is peer
+            is_lower = not is_peer and run.regret[n - 1] <= peer.regret[n - 1]
+            rows.append([
+                stream if is_peer else "",
+                (f"{n:,}" + (f" of {longest:,}" if n < longest else "")).replace(",", " ") if is_peer else "",
+                name,
+                f"{run.playing(n):.1f}",
+                f"{run.seconds[n - 1]:.1f}",
+                f"**{regret}**" if is_lower else regret,
+                "" if is_peer else f"{peer.playing(n) / run.playing(n):.2g}",
+                "" if is_peer else f"{peer.seconds[n - 1] / run.seconds[n - 1]:.2g}",
+            ])  # fmt: skip
     return _markdown(rows)
 
 

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from jax import lax, random
 
 from neuralucb.history import History, spread_rows, total, zero_unless
+from neuralucb.networks import late_pull
+from neuralucb.networks.late_pull import ByArm
 from neuralucb.policy import Info
 from neuralucb.runtime.precision import Number
 
@@ -198,12 +200,22 @@ def _walk(
     count = history.rounds if steps == "t" else jnp.int32(steps)
     chunk = CHUNK if steps == "t" else max(1, min(CHUNK, steps))
     seen = history.seen
+    one_row = batch_size == 1 and optimizer is None and decay == "none"
+    by_arm = apply if one_row and isinstance(apply, ByArm) else None
+    dtype = jax.tree.leaves(params)[0].dtype
+    shrink = jnp.asarray(step_size, dtype) * jnp.asarray(pull, dtype) / _at_least_one(seen, dtype)
+
+    def batch_of(rows: jax.Array) -> tuple[Any, jax.Array, jax.Array]:
+        """Contexts, rewards and weights."""
+        contexts, rewards = jax.tree.map(
+            lambda leaf: leaf[rows] if batch_size > 1 else lax.dynamic_slice_in_dim(leaf, rows[0], 1),
+            (history.contexts, history.rewards),
+        )
+        weights = jnp.full(rewards.shape, 1 / batch_size, dtype=rewards.dtype) * (seen > 0).astype(rewards.dtype)
+        return contexts, rewards, weights
 
     def step(state: _State, rows: jax.Array, index: jax.Array) -> _State:
-        batch = jax.tree.map(lambda leaf: leaf[rows], history.contexts)
-        rewards = history.rewards[rows]
-        weights = jnp.full(rewards.shape, 1 / batch_size, dtype=rewards.dtype) * (seen > 0).astype(rewards.dtype)
-        loss, gradient = jax.value_and_grad(_squared_error)(state.params, apply, batch, rewards, weights)
+        loss, gradient = jax.value_and_grad(_squared_error)(state.params, apply, *batch_of(rows))
         pull_now = jnp.asarray(pull, dtype=loss.dtype) / _at_least_one(seen, loss.dtype)
         left = 1 - index.astype(loss.dtype) / count.astype(loss.dtype) if decay == "linear" else jnp.ones_like(loss)
         if optimizer is None:
@@ -215,14 +227,34 @@ def _walk(
         moved = jax.tree.map(lambda w, dw: w + left * dw.astype(w.dtype), state.params, change)
         return _moved(state, moved, inner, loss)
 
+    def step_of_one_arm(by_arm: ByArm, state: _State, rows: jax.Array, index: jax.Array) -> _State:
+        """The plain step, on θ with the block of the row's arm in place of all blocks."""
+        slots, *target = batch_of(rows)
+        arm = slots.arm[0]
+        params, origin = late_pull.read(by_arm, state.params, initial, arm, index, shrink)
+
+        def alone(params: Any, slots: Any) -> jax.Array:
+            return by_arm.alone(params, slots.x[0])[None]
+
+        loss, gradient = jax.value_and_grad(_squared_error)(params, alone, slots, *target)
+        pull_now = jnp.asarray(pull, dtype) / _at_least_one(seen, dtype)
+        moved = _descend(params, gradient, origin, step_size, pull_now)
+        return _moved(state, late_pull.write(by_arm, state.params, moved, arm, index), (), loss)
+
     def steps_of_chunk(index: jax.Array, state: _State) -> _State:
         first = index * chunk
         rows = draw_rows(random.fold_in(key, index), (chunk, batch_size), seen)
         here = jnp.minimum(chunk, count - first)
-        return lax.fori_loop(jnp.int32(0), here, lambda j, inner: step(inner, rows[j], first + j), state)
+        one = step if by_arm is None else partial(step_of_one_arm, by_arm)
+        return lax.fori_loop(jnp.int32(0), here, lambda j, inner: one(inner, rows[j], first + j), state)
 
     start = _begin(params, () if optimizer is None else optimizer.init(params))
-    return lax.fori_loop(jnp.int32(0), (count + chunk - 1) // chunk, steps_of_chunk, start)
+    if by_arm is not None:
+        start = start._replace(params=late_pull.begin(by_arm, params))
+    end = lax.fori_loop(jnp.int32(0), (count + chunk - 1) // chunk, steps_of_chunk, start)
+    if by_arm is None:
+        return end
+    return end._replace(params=late_pull.settle(by_arm, end.params, initial, count, shrink))
 
 
 def _nudged(key: jax.Array, params: Any) -> Any:
@@ -263,16 +295,20 @@ def _moved(state: _State, params: Any, optimizer: Any, loss: jax.Array) -> _Stat
 def _finish(apply: Apply, state: _State, initial: Any, history: History) -> tuple[Any, Info]:
     """The trained parameters, and whether they can be trusted."""
 
-    def of(contexts: Any, rewards: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def of(contexts: Any, rewards: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
         trained = _squared_error(state.params, apply, contexts, rewards, weights)
-        untrained = _squared_error(initial, apply, contexts, rewards, weights)
-        return trained, untrained, 0.5 * (weights * rewards**2).sum().astype(trained.dtype)
+        return trained, 0.5 * (weights * rewards**2).sum().astype(trained.dtype)
 
-    loss, of_initial, of_zero = (part / _at_least_one(history.seen, part.dtype) for part in total(history, of))
+    def of_initial() -> jax.Array:
+        untrained = total(history, lambda *rows: _squared_error(initial, apply, *rows))
+        return untrained / _at_least_one(history.seen, untrained.dtype)
+
+    loss, of_zero = (part / _at_least_one(history.seen, part.dtype) for part in total(history, of))
     peak = jnp.maximum(state.peak_loss, loss)  # NaN, once there, stays
     finite = jnp.isfinite(peak)
     for leaf in jax.tree.leaves(state.params):
         finite &= jnp.isfinite(leaf).all()
-    # while every reward was 0 there is no scale by which to call a loss large
-    exploded = (of_zero > 0) & (peak > EXPLOSION * jnp.maximum(of_initial, of_zero))
+    # while every reward was 0 there is no scale by which to call a loss large; θ_0 is asked only where it matters
+    is_large = (of_zero > 0) & (peak > EXPLOSION * of_zero)
+    exploded = is_large & (peak > EXPLOSION * lax.cond(is_large, of_initial, lambda: jnp.zeros_like(loss)))
     return state.params, Info(loss, ~finite | exploded)

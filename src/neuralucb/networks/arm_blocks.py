@@ -36,19 +36,20 @@ def _block_products(size: int, batched: Any, layer: jax.Array, arm: jax.Array, x
 def row_products(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
     """layer[arm[i]] @ x[i] for every row i of a batch: for training.
 
-    On a CPU rows are sorted by arm and multiplied in tiles of one arm each. On an NVIDIA GPU they are padded with zeros
-    where (0, …, x, …, 0) is no longer than a hidden layer, and else multiplied by the kernels of `arm_kernels`.
+    Where (0, …, x, …, 0) is no longer than a hidden layer, rows are padded with zeros. Else on a CPU they are sorted by
+    arm and multiplied in tiles of one arm each, and on an NVIDIA GPU multiplied by the kernels of `arm_kernels`.
     Elsewhere, and where tiles would save little, every block is computed for every row and one is kept: `arms` times
     the arithmetic, in one large product.
     """
     arms, rows = layer.shape[0], x.shape[0]
+    is_short = arms * x.shape[1] <= layer.shape[1]
     if jax.default_backend() == "gpu":
-        on_cuda = padded if arms * x.shape[1] <= layer.shape[1] else _kernels(layer.dtype)
+        on_cuda = padded if is_short else _kernels(layer.dtype)
         return lax.platform_dependent(layer, arm, x, cpu=tiled, cuda=on_cuda, default=every_block)
     size = _tile_size(rows, arms)
-    if 2 * size * _tile_count(rows, arms, size) > arms * rows:
+    if not is_short and 2 * size * _tile_count(rows, arms, size) > arms * rows:
         return every_block(layer, arm, x)
-    return lax.platform_dependent(layer, arm, x, cpu=tiled, default=every_block)
+    return lax.platform_dependent(layer, arm, x, cpu=padded if is_short else tiled, default=every_block)
 
 
 def every_block(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:

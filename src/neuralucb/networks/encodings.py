@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from neuralucb.gradients import Block
 from neuralucb.networks.arm_blocks import block_product, row_products
+from neuralucb.networks.late_pull import ByArm
 from neuralucb.networks.network import Network
 from neuralucb.policy import Slot, check_slot, slot_shape
 from neuralucb.runtime.errors import InputError
@@ -69,7 +70,7 @@ def disjoint(network: Network, arms: int) -> Network:
         assert layer.last is not None
         return layer.last(weights, weights[0][slot.arm] @ layer.prepare(slot.x))
 
-    encoded = _by_arm(network, arms, 0, apply, many, tangent)
+    encoded = _by_arm(network, arms, 0, apply, ByArm(many, network.apply, 0), tangent)
     return encoded._replace(last_layer=None if layer.last is None else last_layer)
 
 
