@@ -17,6 +17,7 @@ import numpy as np
 
 from neuralucb.algorithms import Algorithm, Task
 from neuralucb.problems import Problem, check_problem, reveal
+from neuralucb.runtime.keys import quick
 from neuralucb.runtime.memory import available_bytes, require_memory
 from neuralucb.runtime.progress import Progress
 from neuralucb.runtime.threads import cores, in_order
@@ -172,10 +173,10 @@ def compile_program(
         return prepare(policy, seen, rounds=rounds, schedule=schedule, detailed=detailed)
 
     def begin(data: Any, seed: jax.Array, numbers: Mapping[str, Any]) -> State:
-        return simulation(numbers).begin(jax.random.key(seed), data)
+        return simulation(numbers).begin(quick(jax.random.key(seed)), data)
 
     def advance(data: Any, seed: jax.Array, numbers: Mapping[str, Any], state: State, first: Any, last: Any) -> State:
-        return simulation(numbers).advance(jax.random.key(seed), data, state, first, last)
+        return simulation(numbers).advance(quick(jax.random.key(seed)), data, state, first, last)
 
     check_problem(problem)
     require_memory(  # the least it can be, known before anything as long as the rounds is made
@@ -309,7 +310,7 @@ def _restored(state: State, kept: Sequence[np.ndarray]) -> State:
     found = []
     for leaf, array in zip(leaves, kept, strict=True):
         if _is_key(leaf):
-            found.append(jax.random.wrap_key_data(jax.numpy.asarray(array)))
+            found.append(jax.random.wrap_key_data(jax.numpy.asarray(array), impl=jax.random.key_impl(leaf)))
             continue
         rest = [(0, whole - part) for whole, part in zip(leaf.shape, array.shape, strict=True)]
         found.append(jax.numpy.pad(array, rest))  # with zeros, as rounds to come are at the beginning
