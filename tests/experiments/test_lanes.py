@@ -22,6 +22,7 @@ def test_lanes_that_do_not_fit_go_one_after_the_other(monkeypatch):
     expected = run("lin-ucb", "h1", rounds=20, seeds=4, dim=4).regret
     monkeypatch.setattr(lanes, "group_lanes", lambda count, *_: lanes.Grouping(count, 1))
     monkeypatch.setattr(lanes, "available_bytes", lambda: 1)
+    monkeypatch.setattr(lanes, "SHORT", 0)
     groups, compile_loops = [], lanes.compile_loops
 
     def spy(lowered):
@@ -42,5 +43,17 @@ def test_a_gpu_is_asked_for_graphs_and_need_not_know_them(monkeypatch, options):
     assert lanes.compile_loops(lowered)(np.float32(1)) == 2
 
 
-def test_xla_knows_the_options_for_graphs():
-    jax.jit(lambda x: x + 1).lower(np.float32(1)).compile(compiler_options=lanes.GRAPH_OPTIONS)
+@pytest.mark.parametrize("options", [lanes.GRAPH_OPTIONS, lanes.SOON_OPTIONS])
+def test_xla_knows_the_options(options):
+    jax.jit(lambda x: x + 1).lower(np.float32(1)).compile(compiler_options=options)
+
+
+def test_a_short_run_is_compiled_sooner_where_xla_knows_how(monkeypatch):
+    soon, compile_soon = [], lanes.compile_soon
+    monkeypatch.setattr(lanes, "compile_soon", lambda lowered: soon.append(lowered) or compile_soon(lowered))
+    monkeypatch.setattr(lanes, "SOON_OPTIONS", {"xla_has_never_heard_of": 1})
+    monkeypatch.setattr(lanes, "SHORT", 40)
+    longer = run("lin-ucb", "h3", rounds=21, seeds=2, dim=4).regret
+    assert not soon
+    assert_allclose(run("lin-ucb", "h3", rounds=20, seeds=2, dim=4).regret, longer[:, :20], rtol=1e-5, atol=1e-6)
+    assert len(soon) == 2  # both functions of a program

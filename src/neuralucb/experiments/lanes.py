@@ -17,12 +17,23 @@ import numpy as np
 
 from neuralucb.algorithms import Algorithm, Task
 from neuralucb.problems import Problem, check_problem, reveal
+from neuralucb.runtime.keys import quick
 from neuralucb.runtime.memory import available_bytes, require_memory
 from neuralucb.runtime.progress import Progress
 from neuralucb.runtime.threads import cores, in_order
 from neuralucb.simulation import Simulation, State, Trace, prepare
 
-__all__ = ["Grouping", "LaneResults", "Lanes", "Leg", "Program", "compile_loops", "compile_program", "group_lanes"]
+__all__ = [
+    "Grouping",
+    "LaneResults",
+    "Lanes",
+    "Leg",
+    "Program",
+    "compile_loops",
+    "compile_program",
+    "compile_soon",
+    "group_lanes",
+]
 
 CACHE_BYTES = 8 * 2**20
 """State that a core works on at a time. Forty lanes of 2.4 MB at once took three times as long per lane as one or two.
@@ -39,6 +50,13 @@ GRAPH_OPTIONS: dict[str, str | int] = {
     "xla_gpu_graph_min_graph_size": 1,
 }
 """On a GPU: loops as CUDA graphs. Rounds and steps are many small kernels, slow to launch one by one."""
+
+SOON_OPTIONS: dict[str, str | int] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
+"""On a CPU: all kernels in one module of LLVM, instead of each in its own. That takes half the time to compile, but
+trainings of such programs take a quarter longer."""
+
+SHORT = 5_000
+"""Rounds of all lanes together, up to which a run ends sooner if its program is compiled sooner."""
 
 
 class Lanes(NamedTuple):
@@ -172,10 +190,10 @@ def compile_program(
         return prepare(policy, seen, rounds=rounds, schedule=schedule, detailed=detailed)
 
     def begin(data: Any, seed: jax.Array, numbers: Mapping[str, Any]) -> State:
-        return simulation(numbers).begin(jax.random.key(seed), data)
+        return simulation(numbers).begin(quick(jax.random.key(seed)), data)
 
     def advance(data: Any, seed: jax.Array, numbers: Mapping[str, Any], state: State, first: Any, last: Any) -> State:
-        return simulation(numbers).advance(jax.random.key(seed), data, state, first, last)
+        return simulation(numbers).advance(quick(jax.random.key(seed)), data, state, first, last)
 
     check_problem(problem)
     require_memory(  # the least it can be, known before anything as long as the rounds is made
@@ -192,8 +210,9 @@ def compile_program(
             what=f"{algorithm.name}, {grouping.workers} lanes of {lane_bytes / 1e6:.1f} MB at a time,",
             cure="take fewer rounds or seeds, a smaller network, or design='diagonal' if the algorithm has it",
         )
+        is_short = jax.default_backend() == "cpu" and rounds * len(lanes.seeds) <= SHORT
         while True:
-            compiled = _compile_group(begin, advance, data, lanes, grouping.size)
+            compiled = _compile_group(begin, advance, data, lanes, grouping.size, is_short)
             needed, free = _call_bytes(compiled[1]), available_bytes()
             if needed * grouping.workers <= free:
                 break
@@ -227,8 +246,20 @@ def compile_loops(lowered: Any) -> Any:
     return lowered.compile()
 
 
+def compile_soon(lowered: Any) -> Any:
+    """The compiled function for a short run on a CPU: with SOON_OPTIONS, if this version of XLA knows them."""
+    with suppress(jax.errors.JaxRuntimeError):
+        return lowered.compile(compiler_options=SOON_OPTIONS)
+    return lowered.compile()
+
+
 def _compile_group(
-    begin: Callable[..., State], advance: Callable[..., State], data: Any, lanes: Lanes, size: int
+    begin: Callable[..., State],
+    advance: Callable[..., State],
+    data: Any,
+    lanes: Lanes,
+    size: int,
+    is_short: bool,
 ) -> tuple[Any, Any]:
     """Both functions, compiled for groups of this size, beside each other: XLA takes one core for each."""
     group = lanes.take(np.arange(size) % len(lanes.seeds))
@@ -238,7 +269,10 @@ def _compile_group(
     segment = np.int32(0)
     beginning = jax.jit(start).lower(data, group.seeds, group.numbers)
     going_on = jax.jit(go_on, donate_argnums=3).lower(data, group.seeds, group.numbers, state, segment, segment)
-    first, second = in_order([partial(_in_x64, beginning.compile), partial(_in_x64, partial(compile_loops, going_on))])
+    first, second = in_order([
+        partial(_in_x64, partial(compile_soon, beginning) if is_short else beginning.compile),
+        partial(_in_x64, partial(compile_soon if is_short else compile_loops, going_on)),
+    ])  # fmt: skip
     return first, second
 
 
@@ -309,7 +343,7 @@ def _restored(state: State, kept: Sequence[np.ndarray]) -> State:
     found = []
     for leaf, array in zip(leaves, kept, strict=True):
         if _is_key(leaf):
-            found.append(jax.random.wrap_key_data(jax.numpy.asarray(array)))
+            found.append(jax.random.wrap_key_data(jax.numpy.asarray(array), impl=jax.random.key_impl(leaf)))
             continue
         rest = [(0, whole - part) for whole, part in zip(leaf.shape, array.shape, strict=True)]
         found.append(jax.numpy.pad(array, rest))  # with zeros, as rounds to come are at the beginning

@@ -88,7 +88,7 @@ def with_leaves(belief: Belief, arrays: dict[str, np.ndarray], *, strict: bool =
                     f"{expected.shape}"
                 )
             new = jax.device_put(np.array(array))  # compiles nothing, unlike jax.numpy.array
-            leaves[int(index)] = jax.random.wrap_key_data(new) if _is_key(old) else new
+            leaves[int(index)] = jax.random.wrap_key_data(new, impl=jax.random.key_impl(old)) if _is_key(old) else new
     return jax.tree.unflatten(structure, leaves)
 
 

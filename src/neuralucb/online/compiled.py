@@ -13,6 +13,7 @@ from neuralucb.history import History
 from neuralucb.online.ledger import PER_ARM, PER_CHOICE, column
 from neuralucb.policy import Belief, Info, Noted, Policy, remember
 from neuralucb.rules import deterministic, floor
+from neuralucb.runtime.keys import quick
 from neuralucb.runtime.memory import require_memory
 
 __all__ = ["ROWS", "Choices", "Programs", "history_capacities", "history_capacity", "power_of_two"]
@@ -58,7 +59,7 @@ class Programs:
 
     def __init__(self, policy: Policy, seed: int, floor_share: float) -> None:
         with jax.enable_x64(True):
-            self._keys = _Keys(*random.split(random.key(seed), 3))
+            self._keys = _Keys(*random.split(quick(random.key(seed)), 3))
         self.policy: Policy = policy
         self._seed = seed
         self._floor = floor_share
