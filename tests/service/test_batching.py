@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from neuralucb.service import batching
 from neuralucb.service.batching import Batcher
 from neuralucb.service.errors import ServiceError
 
@@ -78,3 +79,27 @@ def test_requests_that_arrive_together_are_one_batch():
 
     asyncio.run(run())
     assert sizes == [5]
+
+
+@pytest.mark.parametrize(("patience", "expected"), [(60.0, [8, 8]), (0.0, [8, 4, 4])])
+def test_a_batch_waits_for_as_many_as_batches_had_but_no_longer_than_a_moment(patience, expected, monkeypatch):
+    monkeypatch.setattr(batching, "PATIENCE", patience)
+    sizes = []
+
+    def handle(items):
+        sizes.append(len(items))
+        return items
+
+    async def run():
+        batcher = Batcher("test", handle, most=64, queue=64)
+        try:
+            await batcher.submit([0] * 8)
+            late = batcher.submit([1] * 4)
+            if not patience:
+                await late
+            await asyncio.gather(late, batcher.submit([2] * 4))
+        finally:
+            batcher.close()
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+    assert sizes == expected

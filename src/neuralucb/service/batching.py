@@ -1,8 +1,9 @@
 """Requests that come together are handled together: one thread takes all that wait, however many, in one call.
 
-Nobody is made to wait for company. But a batch begins only when the event loop has dealt with all that it was told so
-far: with what clients had sent meanwhile, and with the answers of the batch before. So batches grow with the load, and
-the two threads do not fight for Python's lock over every single request; one at a time costs three times as much.
+A batch begins when as many wait as batches had of late, or a millisecond after one might have begun. So a request
+alone waits for nobody, batches grow with the load, and shrink with it; one at a time costs three times as much as
+sixteen together. It begins after what the event loop has to do at that moment, such as to send the answers of the batch
+before, so that the two threads do not fight for Python's lock.
 """
 
 import asyncio
@@ -15,6 +16,9 @@ from typing import Generic, TypeVar
 from neuralucb.service.errors import ServiceError
 
 __all__ = ["Batcher"]
+
+PATIENCE = 0.001
+"""Seconds for which a request waits for others, at most."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -43,7 +47,11 @@ class Batcher(Generic[Item, Result]):
         self._waiting: deque[tuple[Item, _Group[Result]]] = deque()
         self._ready = threading.Event()
         self._is_busy = self._is_due = False
-        """whether a batch is being handled, and whether the event loop will look for the next one"""
+        """whether a batch is being handled, and whether the event loop will begin the next one at once"""
+        self._usual = 1
+        """items of a batch of late"""
+        self._timer: asyncio.TimerHandle | None = None
+        """begins the next one at the latest"""
         self._closing = False
         self.batches: int = 0
         self.handled: int = 0
@@ -78,15 +86,23 @@ class Batcher(Generic[Item, Result]):
         self._thread.join()
 
     def _look_soon(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin a batch when the loop has done what it has to do now, unless one is under way."""
-        if not (self._is_busy or self._is_due):
+        """Begin a batch when it is time, unless one is under way."""
+        if self._is_busy or self._is_due:
+            return
+        if len(self._waiting) >= self._usual:
             self._is_due = True
             loop.call_soon(self._begin)
+        elif self._timer is None:
+            self._timer = loop.call_later(PATIENCE, self._begin)
 
     def _begin(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._is_due = False
-        if self._waiting:
-            self._is_busy = True
+        if self._waiting and not self._is_busy:
+            count = min(self._most, len(self._waiting))
+            self._is_busy, self._usual = True, max(count, (self._usual + count) // 2)
             self._ready.set()
 
     def _run(self) -> None:
