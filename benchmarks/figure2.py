@@ -64,13 +64,17 @@ def collect(folder: Path) -> None:
 
 
 def draw(table: pandas.DataFrame) -> None:
-    """The figure, a panel per data set and reading, and a Markdown table per data set."""
+    """The figure, a panel per data set and reading, and a Markdown table per data set.
+
+    Uniform choices stand in the table alone, as in the paper: beside them all others would be one line.
+    """
     panels, untrained = [], ~table.algorithm.isin(set(table[table.reading == "released"].algorithm))
     for problem in FIGURES["figure2"]:
         for reading in ("paper", "released"):
             found = table[(table.problem == problem) & ((table.reading == reading) | untrained)]
             if len(found[found.reading == reading]):
-                panels.append([curve(found, name, f"{problem}, {reading}") for name in names(found)])
+                drawn = [name for name in names(found) if name not in REFERENCES]
+                panels.append([curve(found, name, f"{problem}, {reading}") for name in drawn])
     draw_regret(panels, [FIGURE], columns=2)
     for problem in FIGURES["figure2"]:
         if (table.problem == problem).any():
