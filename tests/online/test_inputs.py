@@ -213,6 +213,19 @@ def test_true_and_false_and_objects_that_are_numbers_are_contexts():
     OnlineBandit(linear()).select(np.ones((2, DIM), bool))
 
 
+def test_what_is_masked_is_missing_not_what_stands_under_the_mask():
+    one = bandit()
+    decision, before = one.select(np.ma.masked_greater(contexts(), np.inf)), fingerprint(one)
+    hidden = np.ma.masked_array(contexts(), mask=np.eye(ARMS, DIM, dtype=bool))
+    with pytest.raises(InputError, match="contexts must be finite, in float32, got NaN"):
+        one.select(hidden)
+    with pytest.raises(InputError, match="contexts must be"):
+        one.fit(hidden, None, np.ones(ARMS))
+    with pytest.raises(InputError, match="reward must be a finite number, got nan"):
+        one.observe_many([decision.id], np.ma.masked_array([5], mask=[True]))
+    assert fingerprint(one) == before
+
+
 LARGE = np.full((ARMS, DIM), 1e30, np.float32)
 """Finite, but no network can multiply it."""
 
