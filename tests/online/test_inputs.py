@@ -39,6 +39,8 @@ def test_unknown_second_and_foreign_rewards_are_refused_and_change_nothing():
             one.observe(wrong, 1.0)
         with pytest.raises(ValueError, match=why):
             one.observe_many([waiting.id, wrong], [1.0, 1.0])
+    with pytest.raises(ValueError, match=r"got a Decision itself; pass its id: decision\.id"):
+        one.observe(waiting, 1.0)
     with pytest.raises(ValueError, match="distinct"):
         one.observe_many([waiting.id, waiting.id], [1.0, 1.0])
     with pytest.raises(ValueError, match="1 numbers"):
@@ -119,6 +121,7 @@ def test_other_bad_calls_are_refused_with_a_message(call):
         ({"reward_range": (0, 1), "outside": "drop"}, "outside must be one of refuse, clip, got 'drop'"),
         ({"outside": "clip"}, "outside goes with reward_range"),
         ({"journal": 5}, "journal must be a folder's path, got 5"),
+        ({"journal": ""}, "journal must be a folder's path, got ''; \".\" is the current one"),
     ],
 )
 def test_bad_settings_are_refused(settings, why, tmp_path, monkeypatch):
