@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
+from scipy.sparse import csr_array
 from numpy.testing import assert_array_equal
 
 from neuralucb import InputError, labelled
@@ -69,6 +70,7 @@ def test_dates_in_an_array_of_objects_are_refused():
         (pd.DataFrame(np.ones((40, 2)), columns=["a", "a"]), "X has more than one column named a; rename them"),
         (pd.DataFrame(index=range(40)), r"X must be a table of rows and columns, got shape \(40, 0\)"),
         (np.ma.masked_greater(X, 1), "X must not have masked values"),
+        (csr_array(X), r"X must be a dense array, got a sparse csr_array; give X\.toarray\(\)"),
     ],
 )
 def test_frames_that_cannot_be_used_say_why(given, message):

@@ -99,6 +99,8 @@ def read_rows(X: Any, what: str = "X", *, words: bool = True) -> np.ndarray:
     """
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise InputError(f"{what} must not have masked values, which count as missing; fill them, or drop the rows.")
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise InputError(f"{what} must be a dense array, got a sparse {type(X).__name__}; give {what}.toarray().")
     frame = _columns_of(X)
     try:
         rows = np.asarray(() if frame is not None else X)
