@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
-from scipy.sparse import csr_array
 from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array
 
 from neuralucb import InputError, labelled
 from neuralucb.problems import rewards
