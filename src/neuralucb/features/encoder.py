@@ -138,8 +138,8 @@ class Encoder:
             (K, slots) float32.
 
         Raises:
-            InputError: Arms are not a list; or a value is of another type, not finite or too large for float32, or nested too deeply. No slot
-                has been taken.
+            InputError: Arms are not a list; or a value is of another type, not finite or too large for float32, or
+                nested too deeply. No slot has been taken.
         """
         if not isinstance(arms, list | tuple):
             raise InputError(f"arms must be a list, an object per arm, got {arms!r:.80}.")
