@@ -124,7 +124,7 @@ def numbers_in(values: Any) -> np.ndarray:
     array it would read what stands under the mask. Masked is missing, so it becomes NaN, for the caller to refuse.
     """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        values = values.astype(object).filled(np.nan)
+        values = np.ma.filled(values.astype(object), np.nan)
     array = np.asarray(values)
     if array.dtype.kind == "O":
         if not all(isinstance(each, REAL) and not isinstance(each, np.timedelta64) for each in array.flat):
