@@ -81,6 +81,13 @@ def test_frames_that_cannot_be_used_say_why(given, message):
         labelled(given, Y)
 
 
+def test_decimal_commas_are_no_categories():
+    for odd in (["1,5", "2"] * 20, ["-1,5", "2,25"] * 20):
+        with pytest.raises(InputError, match=r"column odd of X has '-?1,5' in row 0, .* write numbers as -?1\.5, and"):
+            labelled(frame(odd=odd), Y)
+    assert read_rows(frame(odd=["1,5", "a"] * 20)).shape == (40, 3)  # a word among them: categories
+
+
 def test_the_old_name_of_input_scaling_works_with_a_warning():
     with pytest.warns(DeprecationWarning, match="scaling is now called input_scaling"):
         old = labelled(X, Y, scaling="unit")
