@@ -141,7 +141,8 @@ def test_interactions_are_products_of_context_and_arm():
 @pytest.mark.parametrize(
     ("context", "words"),
     [
-        ({"x": float("nan")}, "context/x' must be finite"),
+        ({"x": float("nan")}, "context/x' must be finite, in float32, got nan; None, or null, where it is missing"),
+        ({"x": np.datetime64("2026-01-01")}, "context/x' must be a number, a string"),
         ({"x": float("inf"), "y": 1}, "context/x' must be finite"),
         ({"x": 10**400}, "context/x' must be finite"),
         ({"x": 1e39}, "context/x' must be finite"),
@@ -157,6 +158,34 @@ def test_what_is_no_feature_is_refused_and_takes_no_slot(context, words):
     with pytest.raises(InputError, match=words):
         encoder.encode(context, [{"price": 1.0}])
     assert encoder.vocabulary.names == []
+
+
+@pytest.mark.parametrize("arms", [None, {"hat": {"price": 1}}, "hat"])
+def test_arms_that_are_no_list_are_refused(arms):
+    with pytest.raises(InputError, match="arms must be a list, an object per arm, got "):
+        Encoder(16).encode({"x": 1}, arms)
+
+
+def test_values_of_numpy_and_tuples_are_features_like_those_of_python():
+    plain = {
+        "age": 3.5,
+        "visits": 2,
+        "new": True,
+        "old": False,
+        "city": "Oslo",
+        "last": [1, 2.5],
+        "pair": [1, "x"],
+        "far": 0.5,
+    }
+    theirs = {
+        "age": np.float32(3.5), "visits": np.int64(2), "new": np.bool_(True), "old": np.bool_(False),
+        "city": np.str_("Oslo"), "last": np.asarray([1, 2.5]), "pair": (1, "x"),
+        "far": np.longdouble(0.5),
+    }  # fmt: skip
+    one, other = Encoder(16), Encoder(16)
+    rows = one.encode(plain, [{"price": 2.0}, {"price": 3.0}])
+    np.testing.assert_array_equal(other.encode(theirs, ({"price": np.float64(2)}, {"price": np.int32(3)})), rows)
+    assert one.vocabulary.names == other.vocabulary.names
 
 
 def test_deep_nesting_is_refused():

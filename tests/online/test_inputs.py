@@ -39,6 +39,8 @@ def test_unknown_second_and_foreign_rewards_are_refused_and_change_nothing():
             one.observe(wrong, 1.0)
         with pytest.raises(ValueError, match=why):
             one.observe_many([waiting.id, wrong], [1.0, 1.0])
+    with pytest.raises(ValueError, match=r"got a Decision itself; pass its id: decision\.id"):
+        one.observe(waiting, 1.0)
     with pytest.raises(ValueError, match="distinct"):
         one.observe_many([waiting.id, waiting.id], [1.0, 1.0])
     with pytest.raises(ValueError, match="1 numbers"):
@@ -119,6 +121,7 @@ def test_other_bad_calls_are_refused_with_a_message(call):
         ({"reward_range": (0, 1), "outside": "drop"}, "outside must be one of refuse, clip, got 'drop'"),
         ({"outside": "clip"}, "outside goes with reward_range"),
         ({"journal": 5}, "journal must be a folder's path, got 5"),
+        ({"journal": ""}, "journal must be a folder's path, got ''; \".\" is the current one"),
     ],
 )
 def test_bad_settings_are_refused(settings, why, tmp_path, monkeypatch):
@@ -211,6 +214,19 @@ def test_true_and_false_and_objects_that_are_numbers_are_contexts():
     np.testing.assert_array_equal(scores[0], scores[1])
     np.testing.assert_array_equal(scores[0], scores[2])
     OnlineBandit(linear()).select(np.ones((2, DIM), bool))
+
+
+def test_what_is_masked_is_missing_not_what_stands_under_the_mask():
+    one = bandit()
+    decision, before = one.select(np.ma.masked_greater(contexts(), np.inf)), fingerprint(one)
+    hidden = np.ma.masked_array(contexts(), mask=np.eye(ARMS, DIM, dtype=bool))
+    with pytest.raises(InputError, match="contexts must be finite, in float32, got NaN"):
+        one.select(hidden)
+    with pytest.raises(InputError, match="contexts must be"):
+        one.fit(hidden, None, np.ones(ARMS))
+    with pytest.raises(InputError, match="reward must be a finite number, got nan"):
+        one.observe_many([decision.id], np.ma.masked_array([5], mask=[True]))
+    assert fingerprint(one) == before
 
 
 LARGE = np.full((ARMS, DIM), 1e30, np.float32)

@@ -31,6 +31,11 @@ def test_an_unknown_problem_lists_the_known():
         synthetic("h1", arms=1)
 
 
+def test_rows_in_place_of_a_problem_are_told_how_to_become_one():
+    with pytest.raises(InputError, match=r"a Problem such as labelled\(X, y\) or rewards\(X, R\), got a ndarray"):
+        find_problem(np.zeros((4, 2)))
+
+
 def test_a_problem_itself_can_be_run_and_is_that_of_the_file(tmp_path):
     np.savez(tmp_path / "toy.npz", X=X, y=Y)
     of_file = run("lin-ucb", from_file(tmp_path / "toy.npz", None), rounds=30, seeds=3)

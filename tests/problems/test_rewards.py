@@ -93,6 +93,7 @@ def test_two_tables_of_one_name_have_different_digests():
         (X, R[:, 0], {}, r"R must be a table of rows and columns, got shape \(40,\)"),
         (X, R * np.nan, {}, "R must be finite, got nan in row 0, column 0"),
         (X, R * 1e300, {}, r"R must be at most 1e\+30 in size"),
+        (X, R * 1e-320, {}, "R must reach 1e-30 in size, or be 0, got at most .*; take a smaller unit"),
         (X, 1e9 + R, {}, r"rewards are up to 1e\+09, and arms differ by .* on average; subtract a constant"),
         (X, np.where(R > 0, "much", "little"), {}, "column 0 of R must be numbers, got '"),
         (OWN * np.inf, R, {}, "X must be finite, got .*inf in row 0, arm 0, column 0"),

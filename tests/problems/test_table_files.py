@@ -111,7 +111,8 @@ def test_lists_records_and_bytes_in_parquet_are_refused_or_dropped(tmp_path):
         ("a.csv", b"p,q\n1,2\n", "kind", "label must name a column of a.csv, got 'kind'; it has: p, q"),
         ("a.csv", b"p,q\n1\n", "q", "line 2 has 1 values"),
         ("a.csv", b"p,q\n,2\n1,3\n", "q", "column p of a.csv has a missing value in row 0"),
-        ("a.csv", b"p,q\n", "q", "line of names and lines of values"),
+        ("a.csv", b"p,q\n", "q", "line of names and lines of values, got only names"),
+        ("a.csv", b"", "q", "line of names and lines of values, got none"),
         ("a.csv", b"p,q\n1,\n1,NA\n", "q", "label q of a.csv is missing in row 0"),
         (
             "a.csv",

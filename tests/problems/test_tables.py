@@ -7,6 +7,7 @@ import pandas as pd
 import polars
 import pytest
 from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array
 
 from neuralucb import InputError, labelled
 from neuralucb.problems import rewards
@@ -69,6 +70,7 @@ def test_dates_in_an_array_of_objects_are_refused():
         (pd.DataFrame(np.ones((40, 2)), columns=["a", "a"]), "X has more than one column named a; rename them"),
         (pd.DataFrame(index=range(40)), r"X must be a table of rows and columns, got shape \(40, 0\)"),
         (np.ma.masked_greater(X, 1), "X must not have masked values"),
+        (csr_array(X), r"X must be a dense array, got a sparse csr_array; give X\.toarray\(\)"),
     ],
 )
 def test_frames_that_cannot_be_used_say_why(given, message):
@@ -77,6 +79,13 @@ def test_frames_that_cannot_be_used_say_why(given, message):
         return
     with pytest.raises(InputError, match=message):
         labelled(given, Y)
+
+
+def test_decimal_commas_are_no_categories():
+    for odd in (["1,5", "2"] * 20, ["-1,5", "2,25"] * 20):
+        with pytest.raises(InputError, match=r"column odd of X has '-?1,5' in row 0, .* write numbers as -?1\.5, and"):
+            labelled(frame(odd=odd), Y)
+    assert read_rows(frame(odd=["1,5", "a"] * 20)).shape == (40, 3)  # a word among them: categories
 
 
 def test_the_old_name_of_input_scaling_works_with_a_warning():

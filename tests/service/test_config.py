@@ -56,7 +56,8 @@ def test_a_file_sets_what_it_names(tmp_path):
     [
         ("[", "cannot be read"),
         ("[nothing]", "sections"),
-        ("[bandit]\nslot = 3", "slot must be one of"),
+        ("[token]", r"must have the sections .*, got 'token'\. Did you mean tokens\?"),
+        ("[bandit]\nslot = 3", r"\[bandit\]: names must be one of .*, got 'slot'\. Did you mean slots\?"),
         ("[limits]\nqueue = -1", "queue must be a number"),
         ("[events]\nmode = 'fast'", "mode must be one of"),
         ("[events]\nwait_seconds = 'x'", "wait_seconds must be seconds"),
@@ -78,6 +79,13 @@ def test_a_file_sets_what_it_names(tmp_path):
 def test_what_cannot_be_used_is_refused_by_name(tmp_path, text, words):
     with pytest.raises(InputError, match=words):
         read(tmp_path, text)
+
+
+def test_a_file_that_is_missing_was_not_found(tmp_path):
+    with pytest.raises(InputError, match=r"--config .*absent\.toml cannot be read: it was not found\."):
+        read_config(tmp_path / "absent.toml")
+    with pytest.raises(InputError, match=r"cannot be read: Is a directory\."):
+        read_config(tmp_path)
 
 
 def test_other_addresses_than_loopback_need_tokens():

@@ -111,3 +111,13 @@ def test_a_worker_does_not_see_ctrl_c():
     with workers.shielded_from_ctrl_c():
         masked = run_python("-c", code)
     assert (masked.stdout.strip(), signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])) == ("True", False)
+
+
+def test_the_first_worker_does_not_see_ctrl_c_either():
+    code = (
+        "import signal; from multiprocessing import resource_tracker; from neuralucb.sweeps import workers\n"
+        "with workers.shielded_from_ctrl_c():\n"
+        "    resource_tracker.ensure_running()  # as the first process does that multiprocessing starts\n"
+        "    print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    )
+    assert run_python("-c", code).stdout.strip() == "True"

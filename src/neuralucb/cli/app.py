@@ -25,6 +25,7 @@ from neuralucb.cli.theory import coverage, theory
 from neuralucb.cli.tuning import tune
 from neuralucb.runtime.errors import InputError, StorageError, UnsoundError
 from neuralucb.runtime.extensions import add_modules, imported
+from neuralucb.runtime.interrupts import keep_ctrl_c
 
 __all__ = ["app", "main"]
 
@@ -77,6 +78,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without Greek shows ?, not a traceback
+    keep_ctrl_c()
     try:
         app()
     except UnsoundError as problem:

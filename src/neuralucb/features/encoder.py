@@ -138,9 +138,11 @@ class Encoder:
             (K, slots) float32.
 
         Raises:
-            InputError: A value is of another type, not finite or too large for float32, or nested too deeply. No slot
-                has been taken.
+            InputError: Arms are not a list; or a value is of another type, not finite or too large for float32, or
+                nested too deeply. No slot has been taken.
         """
+        if not isinstance(arms, list | tuple):
+            raise InputError(f"arms must be a list, an object per arm, got {arms!r:.80}.")
         (rows,) = self.encode_many([Features(context, arms, read_alike(arms), ids)])
         if isinstance(rows, Exception):
             raise rows
@@ -298,7 +300,8 @@ def _checked(names: tuple[str, ...], numbers: np.ndarray) -> np.ndarray:
 
 def _too_large(names: tuple[str, ...], rows: Iterable[Sequence[float]]) -> InputError:
     name, value = next(pair for row in rows for pair in zip(names, row, strict=True) if not abs(pair[1]) <= LARGEST)
-    return InputError(f"feature {name!r:.80} must be finite, in float32, got {value!s:.40}.")
+    cure = "; None, or null, where it is missing." if value != value else "."
+    return InputError(f"feature {name!r:.80} must be finite, in float32, got {value!s:.40}{cure}")
 
 
 def _read_interactions(interactions: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

@@ -132,6 +132,12 @@ def _flatten(value: Any, name: str, names: list[str], values: list[float], depth
     elif type(value) is str:
         names.append(check_name(f"{name}={value}"))
         values.append(1.0)
+    elif isinstance(value, np.longdouble):  # Python has no number for it
+        return _flatten(float(value), name, names, values, depth)
+    elif isinstance(value, np.generic | np.ndarray):  # of a row of a DataFrame, say
+        return _flatten(value.tolist(), name, names, values, depth)
+    elif type(value) is tuple:
+        return _flatten(list(value), name, names, values, depth)
     else:
         raise InputError(f"feature {name!r:.80} must be a number, a string, a boolean or a list, got {value!r:.80}.")
     return 0

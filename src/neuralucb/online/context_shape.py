@@ -120,8 +120,11 @@ def read_floats(values: Any, expected: str) -> np.ndarray:
 def numbers_in(values: Any) -> np.ndarray:
     """The values as an array of real numbers, True and False among them. Raises TypeError or ValueError for others.
 
-    NumPy alone would read "1" and b"1" as numbers, where an array of objects holds them, and 1 + 2j as 1.
+    NumPy alone would read "1" and b"1" as numbers, where an array of objects holds them, and 1 + 2j as 1; of a masked
+    array it would read what stands under the mask. Masked is missing, so it becomes NaN, for the caller to refuse.
     """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        values = np.ma.filled(values.astype(object), np.nan)
     array = np.asarray(values)
     if array.dtype.kind == "O":
         if not all(isinstance(each, REAL) and not isinstance(each, np.timedelta64) for each in array.flat):

@@ -61,4 +61,7 @@ class DecisionIds(NamedTuple):
             expected = self.id_of(int(number)).encode()
             if hmac.compare_digest(decision_id.encode(errors="replace"), expected):
                 return int(number)
+        if hasattr(decision_id, "id"):
+            kind = type(decision_id).__name__
+            raise InputError(f"decision must be an id, a string, got a {kind} itself; pass its id: decision.id.")
         raise InputError(f"decision {decision_id!r:.80} is not of this bandit, whose ids begin with {self.name}-.")

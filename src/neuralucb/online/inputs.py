@@ -98,8 +98,10 @@ def check_policy(policy: Any, journal: Any) -> None:
     """Refuse what is not a policy, or not a path for its journal."""
     if not isinstance(policy, Policy):
         raise InputError(f"policy must be made by build, or be your own Policy, got {policy!r:.80}.")
-    if journal is not None and not isinstance(journal, str | PathLike):
-        raise InputError(f"journal must be a folder's path, got {journal!r:.80}.")
+    if journal is not None and (not isinstance(journal, str | PathLike) or not str(journal)):
+        raise InputError(
+            f'journal must be a folder\'s path, got {journal!r:.80}; "." is the current one, None keeps nothing.'
+        )
 
 
 def read_settings(

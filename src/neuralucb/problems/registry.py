@@ -87,6 +87,11 @@ def find_problem(problem: str | Problem | Definition) -> Definition:
     if isinstance(problem, Problem):
         check_problem(problem)
         return Definition(problem.name, "given as it is", (), lambda: problem, problem.shared, built=True)
+    if not isinstance(problem, str):
+        raise InputError(
+            f"problem must be a name, or a Problem such as labelled(X, y) or rewards(X, R), got a "
+            f"{type(problem).__name__}."
+        )
     found = PROBLEMS.find(problem)
     return _with_shared(found) if problem in _not_made_yet else found
 

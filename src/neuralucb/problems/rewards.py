@@ -21,6 +21,9 @@ REWARD_SCALINGS = ("unit", "none")
 LARGEST = 1e30
 """Beyond it squares and sums overflow float32."""
 
+SMALLEST = 1e-30
+"""Below it regret, in float32, would be 0."""
+
 MOST_LOST = 0.01
 """Share of the mean difference between arms that rounding may take."""
 
@@ -127,4 +130,8 @@ def _check(X: Any, R: Any) -> tuple[np.ndarray, np.ndarray]:
         )
     if np.abs(table).max() > LARGEST:
         raise InputError(f"R must be at most {LARGEST:g} in size, got {np.abs(table).max():g}; take a larger unit.")
+    if 0 < np.abs(table).max() < SMALLEST:
+        raise InputError(
+            f"R must reach {SMALLEST:g} in size, or be 0, got at most {np.abs(table).max():g}; take a smaller unit."
+        )
     return contexts, table

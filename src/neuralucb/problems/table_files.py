@@ -149,7 +149,9 @@ def _read_csv(path: Path) -> tuple[list[str], list[np.ndarray], dict[str, str]]:
         reader = csv.reader(file, skipinitialspace=True)
         rows = [(reader.line_num, row) for row in reader if row]
     if len(rows) < 2:
-        raise InputError(f"{path} must have a line of names and lines of values, got {len(rows)} lines.")
+        raise InputError(
+            f"{path} must have a line of names and lines of values, got {'only names' if rows else 'none'}."
+        )
     (_, names), *values = rows
     for line, row in values:
         if len(row) != len(names):

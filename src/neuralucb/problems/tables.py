@@ -1,6 +1,7 @@
 """A table of columns: words become one-hot; what is missing, nested or a date is refused with its column and row."""
 
 import math
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date, time, timedelta
@@ -21,6 +22,9 @@ __all__ = [
     "read_rows",
     "refuse_missing",
 ]
+
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+"""A number as many countries write it, which would become a category of its own."""
 
 MISSING = ("", "?", "<na>", "na", "n/a", "nan", "nat", "none", "null")
 """Words that stand for a missing value, in lower or upper case."""
@@ -99,6 +103,8 @@ def read_rows(X: Any, what: str = "X", *, words: bool = True) -> np.ndarray:
     """
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise InputError(f"{what} must not have masked values, which count as missing; fill them, or drop the rows.")
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise InputError(f"{what} must be a dense array, got a sparse {type(X).__name__}; give {what}.toarray().")
     frame = _columns_of(X)
     try:
         rows = np.asarray(() if frame is not None else X)
@@ -210,6 +216,12 @@ def _encode(name: str, column: np.ndarray, file: str) -> tuple[list[str], np.nda
     wrong = [row for row, word in enumerate(words) if _number(word) is None]
     if 2 * len(wrong) < len(words):
         raise InputError(f"column {name} of {file} has {str(words[wrong[0]])!r} among numbers, in row {wrong[0]}.")
+    if all(DECIMAL_COMMA.fullmatch(words[row]) for row in wrong):
+        first = str(words[wrong[0]])
+        raise InputError(
+            f"column {name} of {file} has {first!r} in row {wrong[0]}, and others with a comma: write numbers as "
+            f"{first.replace(',', '.')}, and categories with a letter."
+        )
     categories, codes = np.unique(words, return_inverse=True)
     if len(categories) > MOST_CATEGORIES:
         raise InputError(

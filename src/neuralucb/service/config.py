@@ -3,13 +3,13 @@
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from neuralucb.online.journal import SYNCS, Sync
-from neuralucb.runtime.errors import InputError
+from neuralucb.runtime.errors import InputError, meant
 from neuralucb.schedules import read_schedule
 from neuralucb.service.store import Aggregation, Candidate, Mode, Plan, Settings
 
@@ -89,12 +89,15 @@ def read_config(path: Path | None) -> Config:
     if path is None:
         return Config()
     try:
-        given = tomllib.loads(path.read_text())
+        given = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-        raise InputError(f"--config {path} cannot be read: {problem}.") from None
+        why = "it was not found" if isinstance(problem, FileNotFoundError) else getattr(problem, "strerror", None)
+        raise InputError(f"--config {path} cannot be read: {why or problem}.") from None
     sections = {"bandit", "candidates", "events", "limits", "tokens", "store"}
     if unknown := set(given) - sections:
-        raise InputError(f"{path} must have the sections {', '.join(sorted(sections))}, got {sorted(unknown)[0]!r}.")
+        raise InputError(
+            f"{path} must have the sections {', '.join(sorted(sections))}, got {_named(unknown, sections)}"
+        )
     store = _record(path, "store", given, {"sync": "interval", "arms": 16, "snapshots": 5, "snapshot_days": 7})
     if store["sync"] not in SYNCS:
         raise InputError(f"{path} [store]: sync must be one of {', '.join(SYNCS)}, got {store['sync']!r}.")
@@ -245,12 +248,20 @@ def _record(path: Path, section: str, given: Mapping[str, Any], known: Mapping[s
         raise InputError(f"{path}: {section} must be a section, got {found!r:.80}.")
     for name, value in found.items():
         if name not in known:
-            raise InputError(f"{path} [{section}]: {name} must be one of {', '.join(known)}.")
+            raise InputError(
+                f"{path} [{section}]: names must be one of {', '.join(known)}, got {_named([name], known)}"
+            )
         if type(known[name]) in (int, float) and (not is_real(value) or value < 0):
             raise InputError(f"{path} [{section}]: {name} must be a number of at least 0, got {value!r:.80}.")
         if type(known[name]) is int and type(value) is not int:
             raise InputError(f"{path} [{section}]: {name} must be a whole number, got {value!r:.80}.")
     return {**known, **found}
+
+
+def _named(unknown: Iterable[str], known: Iterable[str]) -> str:
+    """The first of the unknown names, and what it may have meant."""
+    first = sorted(unknown)[0]
+    return f"{first!r}.{meant(first, known)}"
 
 
 def _tokens(path: Path, role: str, words: Any) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Lessons and snapshots beside traffic: a thread that makes them when they are due, and rests after each.
 
 With hundreds of rewards per second the schedule alone would make lessons one after the other, and decisions would wait
-for the processor. A lesson of a second is followed by nine without one. Snapshots bound what a restart has to replay.
+for the processor. A lesson of a second is followed by nine without one; what it cost once, to start its process and to
+compile, is not counted. Snapshots bound what a restart has to replay.
 """
 
 import math
@@ -48,6 +49,8 @@ class Learner:
         """held by whoever wants neither lessons nor snapshots to begin for a while"""
         self.problem: str | None = None
         """why the last lesson or snapshot could not be made, if so"""
+        self._last_seconds = 0.0
+        """what the last lesson took"""
         self._thread = threading.Thread(target=self._run, name="lessons", daemon=True)
         self._thread.start()
 
@@ -73,13 +76,19 @@ class Learner:
         while not self._stop.wait(LOOK_SECONDS):
             with self.pause:
                 began = time.monotonic()
+            rest = 0.0
             if self._is_lesson_due():
                 self._make(self._learn)
+                seconds = time.monotonic() - began
+                # one that starts its process or compiles takes long once: the first one would be rested for for minutes
+                rest, self._last_seconds = REST * min(seconds, self._last_seconds), seconds
             if began - self._snapshot_at[0] >= SNAPSHOT_SECONDS and (
                 self._changes() - self._snapshot_at[1] >= SNAPSHOT_CHANGES
             ):
+                wrote = time.monotonic()
                 self._make(self._snapshot)
-            self._stop.wait(REST * (time.monotonic() - began))
+                rest += REST * (time.monotonic() - wrote)
+            self._stop.wait(rest)
 
     def _is_lesson_due(self) -> bool:
         if self._bandit.state.relearns:  # also while learning is paused: what was removed must not be known
