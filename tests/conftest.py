@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 # before JAX is imported, and in the environment, so that child processes keep their programs there too
-os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".cache" / "compiled")
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".cache" / "programs")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES"] = "none"  # a GPU's; their path would be part of every key
 
