@@ -28,6 +28,7 @@ check: .venv/installed-dev
 	$(BIN)/ruff check .
 	@echo "mypy and pytest, side by side"
 	@types=$$(mktemp); $(BIN)/mypy >"$$types" 2>&1 & checking=$$!; \
+	[ -d tests/__pycache__ ] || $(BIN)/python -m pytest --collect-only -p no:xdist >/dev/null; \
 	$(PYTEST); tests=$$?; wait $$checking; typed=$$?; cat "$$types"; rm "$$types"; \
 	exit $$((tests ? tests : typed))
 

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 # before JAX is imported, and in the environment, so that child processes keep their programs there too
-os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".cache" / "compiled")
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".cache" / "programs")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES"] = "none"  # a GPU's; their path would be part of every key
 
 import jax
 import pytest
+from _pytest import python
 
 from neuralucb.cli import app
 
@@ -32,6 +33,9 @@ MOST_BYTES = _most_bytes()
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
+# importing tests and tracing make many objects; by default each thousand of them are looked through for garbage
+gc.set_threshold(50_000, 20, 20)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
@@ -45,10 +49,15 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """Look for garbage seldom: tracing makes many objects, and by default each thousand of them are looked through."""
+    """Modules and collected tests stay to the end: no search for garbage looks at them again."""
     gc.collect()
-    gc.freeze()  # modules and collected tests stay to the end
-    gc.set_threshold(50_000, 20, 20)
+    gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Call a test with room for all frames below it; see `_with_room`."""
+    return _with_room(pyfuncitem)
 
 
 @pytest.hookimpl(trylast=True)
@@ -101,6 +110,16 @@ def command(monkeypatch, capsys, tmp_path):
         return code, captured.out, captured.err
 
     return call
+
+
+def _with_room(item):
+    return python.pytest_pyfunc_call(item)
+
+
+# Python keeps frames in chunks of 16 KB, and maps and unmaps memory whenever a call crosses into the next one: half of
+# the system time of tracing, where calls are deep. A frame that claims 2 MB gets a chunk of 4 MB, and those below it
+# take what is left; pages that are not touched cost nothing.
+_with_room.__code__ = _with_room.__code__.replace(co_stacksize=2**18)
 
 
 def _resident_bytes():
