@@ -13,6 +13,7 @@ from neuralucb.runtime.errors import InputError
 from neuralucb.service.bodies import Ask
 from neuralucb.service.errors import ServiceError
 from neuralucb.service.sameness import digest_of
+from neuralucb.service.shown import Shown
 from neuralucb.service.store import Request, Settings, Store
 
 __all__ = ["read_asks"]
@@ -68,7 +69,7 @@ def _draft(ask: Ask, registered: Mapping[str, Any], settings: Settings) -> _Draf
     imposed = int(allowed.argmax()) if settings.mode == "apprentice" else None
     if settings.pinned in ids and allowed[ids.index(settings.pinned)]:
         imposed = ids.index(settings.pinned)
-    alike = read_alike(features, from_json=True)
+    alike = read_alike(features, from_json=True) if ask.alike is None else ask.alike
     digest = digest_of(ask, None if needs_registered else alike)
     return _Draft(ask, Features(ask.context, features, alike, ids), ids, allowed, imposed, digest)
 
@@ -79,8 +80,8 @@ def _request(draft: _Draft, contexts: np.ndarray | Exception) -> Request | Excep
     if isinstance(contexts, Exception):
         return contexts
     ask, ids = draft.ask, draft.ids
-    shown = {"context": ask.context, "arms": dict(zip(ids, draft.features.arms, strict=True))}
     return Request(
-        ask.event_id or secrets.token_hex(16), contexts, ids, draft.allowed, shown, draft.digest, ask.deferred,
+        ask.event_id or secrets.token_hex(16), contexts, ids, draft.allowed,
+        Shown(ask.context, ids, draft.features.alike or draft.features.arms), draft.digest, ask.deferred,
         draft.imposed, ask.user,
     )  # fmt: skip
