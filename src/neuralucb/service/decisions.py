@@ -6,6 +6,7 @@ decisions before be written.
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ class Decisions:
     def _select(
         self, requests: Sequence[Request], indices: list[int], size: int
     ) -> Callable[[], dict[int, Answer | Refusal]]:
-        """Begin to decide some requests with one call; those that cannot be scored are found by halves, and refused."""
+        """Begin to decide some requests with one call."""
         chosen = [requests[index] for index in indices]
         counts = [len(each.arms) for each in chosen]
         contexts = np.zeros((len(chosen), size, chosen[0].contexts.shape[1]), np.float32)
@@ -81,17 +82,16 @@ class Decisions:
             for row, position in imposed:
                 available[row] = np.arange(size) == position
         due = due_at(self._book.settings, self._now())
-        made = self._bandit.begin_many(contexts, available, {"events": [entry_of(each, due) for each in chosen]})
+        try:
+            made = self._bandit.begin_many(contexts, available, {"events": [entry_of(each, due) for each in chosen]})
+        except InputError as problem:
+            return partial(self._refuse, requests, indices, size, problem)
 
         def end() -> dict[int, Answer | Refusal]:
             try:
                 batch = made()
             except InputError as problem:
-                if len(indices) == 1:
-                    return {indices[0]: Refusal("invalid", str(problem))}
-                half = len(indices) // 2
-                first, second = (self._select(requests, part, size) for part in (indices[:half], indices[half:]))
-                return first() | second()
+                return self._refuse(requests, indices, size, problem)
             for request in chosen:
                 self._recent[request.event_id] = request.features
                 if self._candidates.watch.is_on:
@@ -105,6 +105,16 @@ class Decisions:
             }
 
         return end
+
+    def _refuse(
+        self, requests: Sequence[Request], indices: list[int], size: int, problem: InputError
+    ) -> dict[int, Answer | Refusal]:
+        """Some requests of which one cannot be scored: it is found by halves, and the others are decided."""
+        if len(indices) == 1:
+            return {indices[0]: Refusal("invalid", str(problem))}
+        half = len(indices) // 2
+        first, second = (self._select(requests, part, size) for part in (indices[:half], indices[half:]))
+        return first() | second()
 
     def _repeated(self, request: Request) -> Answer | Refusal:
         """The answer to an earlier request of the same id."""

@@ -39,7 +39,10 @@ SWITCH_SECONDS = 0.0005
 """After which a thread that waits for Python's lock gets it: a decision must not wait 5 ms for a lesson's thread."""
 
 
-RARELY = 20_000
+YOUNG = 7_000
+"""Objects made since, after which the collector looks at the young ones: JAX has work of its own done each time."""
+
+RARELY = 2_000
 """Collections of young objects before the collector looks at all of them: with 50 000 events remembered that takes
 0.1 s, in which nobody is answered. At 500 decisions per second it is every quarter of an hour."""
 
@@ -66,7 +69,7 @@ def serve(address: str, config: Config, *, host: str, port: int) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.freeze()  # what exists now stays: the collector need not look at it again
         gc.enable()
-        gc.set_threshold(*gc.get_threshold()[:2], RARELY)
+        gc.set_threshold(YOUNG, gc.get_threshold()[1], RARELY)
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
             runner.run(_serve(store, config, host, port))
     finally:
