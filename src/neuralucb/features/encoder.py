@@ -260,11 +260,12 @@ class Encoder:
             self._layouts[names] = layout
         self._hashed += layout.hashed * len(rows)
         signed = values if layout.signs is None else values * layout.signs
-        if layout.distinct:
-            rows[:, layout.slots] += signed
-        else:
-            for slot, column in zip(layout.slots.tolist(), signed.T, strict=True):
-                rows[:, slot] += column
+        with np.errstate(over="ignore"):  # who calls refuses what is not finite then
+            if layout.distinct:
+                rows[:, layout.slots] += signed
+            else:
+                for slot, column in zip(layout.slots.tolist(), signed.T, strict=True):
+                    rows[:, slot] += column
 
     def _layout(self, names: tuple[str, ...]) -> _Layout:
         places = self.vocabulary.places
