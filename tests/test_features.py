@@ -84,6 +84,19 @@ def test_decisions_that_are_encoded_together_are_the_same_as_one_by_one(requests
     assert made == [one_by_one(*request) for request in requests]
 
 
+def test_numbers_that_overflow_where_names_share_a_slot_are_refused_without_a_warning():
+    names = [f"k{index}" for index in range(20)]
+    places = [hashed_slot(f"arm/{name}", 8) for name in names]
+    one, other = next(
+        (names[first], names[second])
+        for first in range(20)
+        for second in range(first)
+        if places[first] == places[second]
+    )
+    with pytest.raises(InputError, match="overflow it where they add up"):
+        Encoder(8, [f"n{index}" for index in range(6)]).encode(None, [{one: 3e38, other: 3e38}])
+
+
 def test_few_features_never_collide_and_the_size_stays():
     encoder = Encoder(32)
     rows = encoder.encode(

@@ -261,6 +261,19 @@ def test_rollbacks_go_to_the_snapshot_that_is_named_back_and_forth(opened):
     assert total(opened()) == 1
 
 
+def test_what_is_begun_before_others_end_is_decided_once_and_answered_in_order(opened):
+    store = opened()
+    first, second = store.begin([request("a"), request("b")]), store.begin([request("b"), request("c")])
+    assert store.health().counters["decisions"] == 0
+    answers = [*first(), *second()]
+    assert [each.event_id for each in answers] == ["a", "b", "b", "c"]
+    assert [each.repeated for each in answers] == [False, False, True, False]
+    assert answers[1].position == answers[2].position
+    numbers = [store._book.events[name].number for name in "abc"]
+    assert len(set(numbers)) == 3
+    assert opened().begin([request("c")])()[0].repeated  # a restart knows them
+
+
 def test_a_request_that_cannot_be_scored_is_refused_alone(opened):
     store = opened()
     huge = request("huge")._replace(contexts=np.full((2, 8), np.nan, np.float32))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralucb.features.flatten import Alike, Flat, flatten, prefixed, read_alike, with_products
+from neuralucb.features.flatten import Alike, Flat, flatten, objects_of, prefixed, read_alike, with_products
 from neuralucb.features.vocabulary import Vocabulary, hashed_slot
 from neuralucb.runtime.errors import InputError, StorageError
 
@@ -66,6 +66,7 @@ class Features(NamedTuple):
 
     context: Any
     arms: Sequence[Any]
+    """may be empty if `alike` is given"""
     alike: Alike | None
     """the arms, if they are alike"""
     ids: Sequence[str] | None
@@ -174,11 +175,12 @@ class Encoder:
 
     def _encode_one(self, shared: Flat, given: "Features") -> np.ndarray:
         """One decision whose arms are not alike."""
-        own = self._flattened(shared, given.arms, given.ids)
+        arms = objects_of(given.alike) if given.alike is not None and not given.arms else given.arms
+        own = self._flattened(shared, arms, given.ids)
         parts = _parts(own)
         common = _floats(shared.names, shared.values)
         self._require_slots([shared.names, *(names for names, _ in parts)])
-        rows = np.zeros((len(given.arms), self.slots), np.float32)
+        rows = np.zeros((len(arms), self.slots), np.float32)
         self._add(rows, shared.names, common)
         for first, (names, part) in enumerate(parts):  # one part for all rows, or one per row
             self._add(rows[first : first + len(part)], names, part)
@@ -260,11 +262,12 @@ class Encoder:
             self._layouts[names] = layout
         self._hashed += layout.hashed * len(rows)
         signed = values if layout.signs is None else values * layout.signs
-        if layout.distinct:
-            rows[:, layout.slots] += signed
-        else:
-            for slot, column in zip(layout.slots.tolist(), signed.T, strict=True):
-                rows[:, slot] += column
+        with np.errstate(over="ignore"):  # who calls refuses what is not finite then
+            if layout.distinct:
+                rows[:, layout.slots] += signed
+            else:
+                for slot, column in zip(layout.slots.tolist(), signed.T, strict=True):
+                    rows[:, slot] += column
 
     def _layout(self, names: tuple[str, ...]) -> _Layout:
         places = self.vocabulary.places

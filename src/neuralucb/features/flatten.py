@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralucb.runtime.errors import InputError
 
-__all__ = ["Alike", "Flat", "check_name", "flatten", "prefixed", "read_alike", "with_products"]
+__all__ = ["Alike", "Flat", "check_name", "flatten", "objects_of", "prefixed", "read_alike", "with_products"]
 
 LONGEST = 512
 """Characters of a name, at most: a longer one is text, not a category."""
@@ -49,18 +49,23 @@ def read_alike(values: Sequence[Any], *, from_json: bool = False) -> Alike | Non
     if not values or not values[0] or set(map(type, values)) != {dict}:
         return None
     keys = tuple(values[0])
-    if tuple(chain.from_iterable(values)) != keys * len(values):
+    if list(map(tuple, values)).count(keys) != len(values):
         return None
-    numbers = list(chain.from_iterable([value.values() for value in values]))
+    pack = struct.Struct(f"{len(keys)}d").pack  # a tenth of the time of NumPy's reading of a list
     try:
-        packed = struct.pack(f"{len(numbers)}d", *numbers)  # a tenth of the time of NumPy's reading of a list
+        read = np.frombuffer(b"".join([pack(*value.values()) for value in values]))
     except (OverflowError, struct.error):  # an integer beyond all floats; no number
         return None
-    read = np.frombuffer(packed)
     # of JSON's values it takes true and false for numbers, too, as 1 and 0; most objects have neither of these
-    if not (from_json and ((read != 0) & (read != 1)).all()) and not NUMBERS.issuperset(map(type, numbers)):
+    is_plain = from_json and ((read != 0) & (read != 1)).all()
+    if not is_plain and not NUMBERS.issuperset(map(type, chain.from_iterable([value.values() for value in values]))):
         return None
     return Alike(keys, read.reshape(len(values), -1))
+
+
+def objects_of(alike: Alike) -> list[dict[str, float]]:
+    """The objects, whose integers are floats now."""
+    return [dict(zip(alike.keys, row, strict=True)) for row in alike.numbers.tolist()]
 
 
 def flatten(value: Any, prefix: str) -> Flat:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from neuralucb.online.annex import Annex, with_memo
 from neuralucb.online.arms import ArmId, arm_id
-from neuralucb.online.choices import decide, warm_up
+from neuralucb.online.choices import begin, decide, warm_up
 from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import shape_of_policy
 from neuralucb.online.decision_ids import DecisionIds
@@ -153,13 +153,15 @@ class OnlineBandit:
         Returns:
             B decisions, in order.
         """
-        return self.decide_many(contexts, arms=arms, available=available).decisions(self.ids)
+        return self._decide(read_request(self.state.arms, contexts, arms, available, 2)).decisions(self.ids)
 
-    def decide_many(
-        self, contexts: Any, *, arms: Sequence[ArmId] | None = None, available: Any = None, memo: Any = None
-    ) -> DecisionBatch:
-        """`select_many` as arrays, without ids; `memo`, in JSON and for the `annex`, is in the same record."""
-        return self._decide(read_request(self.state.arms, contexts, arms, available, 2), memo)
+    def begin_many(self, contexts: Any, available: Any, memo: Any) -> Callable[[], DecisionBatch]:
+        """Begin `select_many`, whose end it returns: as arrays, without ids, and with a memo for the `annex`."""
+        with self._lock:
+            absorb(self._keeper, self.state)
+        self._duties.catch_up(lessons=False)
+        request = read_request(self.state.arms, contexts, None, available, 2)
+        return begin(self.state, self._lock, self._commit, request, memo, sequential=False)
 
     def observe(self, decision_id: str, reward: float) -> None:
         """Record the reward of a decision, however late.
@@ -194,8 +196,7 @@ class OnlineBandit:
         if len(values) == 0:
             return
         with self._lock:
-            fields: dict[str, Any] = {"clipped": clipped} if clipped else {}
-            fields |= {} if labels is None else {"labels": list(labels)}
+            fields = ({"clipped": clipped} if clipped else {}) | ({} if labels is None else {"labels": list(labels)})
             arrays = {"numbers": self.state.ledger.all_pending(numbers, self.ids), "rewards": values}
             self._commit(Event("reward", with_memo(fields, memo), arrays))
         self._duties.catch_up()
@@ -257,7 +258,7 @@ class OnlineBandit:
             until: Made before this moment.
             arm: Only of this arm.
             missing: What becomes of decisions that have nothing to remove, or no longer.
-            memo: For the `annex`, as in `decide_many`.
+            memo: For the `annex`, as in `begin_many`.
             learn: Whether to do so now; if not, the next lesson does.
 
         Raises:
@@ -433,11 +434,10 @@ class OnlineBandit:
         warm_up(self.state, decisions, arms, observations, sequential=self.settings["count_pending"])
         return self.health().compiled
 
-    def _decide(self, request: Request, memo: Any = None) -> DecisionBatch:
+    def _decide(self, request: Request) -> DecisionBatch:
         with self._lock:
             absorb(self._keeper, self.state)
-        sequential = self.settings["count_pending"]
-        batch = decide(self.state, self._lock, self._commit, request, memo, sequential=sequential)
+        batch = decide(self.state, self._lock, self._commit, request, sequential=self.settings["count_pending"])
         self._duties.catch_up(lessons=False)
         return batch
 

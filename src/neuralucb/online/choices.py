@@ -17,7 +17,7 @@ from neuralucb.online.state import Basis, Event, State
 from neuralucb.runtime.errors import InputError
 from neuralucb.settings import check_integer
 
-__all__ = ["choose", "decide", "decision_event", "warm_up"]
+__all__ = ["begin", "decide", "decision_event", "warm_up"]
 
 SHOWN = ("mean", "width", "score")
 """What a decision says of every arm, and must be able to say in numbers."""
@@ -28,16 +28,32 @@ def decide(
     lock: AbstractContextManager[Any],
     commit: Callable[[Event], None],
     request: Request,
-    memo: Any,
     *,
     sequential: bool,
 ) -> DecisionBatch:
     """Choose, then write the choices to the journal and the ledger; only then are they decisions."""
     with lock if sequential else nullcontext():  # sequential: no other may be made in between
-        with lock:
-            basis = state.basis(request.decisions)
+        return begin(state, lock, commit, request, None, sequential=sequential)()
+
+
+def begin(
+    state: State,
+    lock: AbstractContextManager[Any],
+    commit: Callable[[Event], None],
+    request: Request,
+    memo: Any,
+    *,
+    sequential: bool,
+) -> Callable[[], DecisionBatch]:
+    """Begin to choose, in threads of JAX; what it returns waits for the choices, and records them as decisions."""
+    with lock:
+        basis = state.basis(request.decisions)
+    made = _begin_choosing(state, basis, request, sequential=sequential)
+
+    def end() -> DecisionBatch:
         try:
-            choices = choose(state, basis, request, sequential=sequential)
+            choices = made()
+            _check_finite(choices.rows, request)
         except InputError:
             with lock:
                 state.ledger.release(basis.first, request.decisions)
@@ -47,28 +63,7 @@ def decide(
             commit(event)
             return state.ledger.pending[basis.first]
 
-
-def choose(state: State, basis: Basis, request: Request, *, sequential: bool) -> Choices:
-    """The choices for a request; sequential ones take pending decisions, and each other, into account.
-
-    Raises:
-        InputError: What the policy believes of an available arm is infinite or NaN.
-    """
-    programs, one = basis.programs, request.available.ndim == 1
-    if sequential:
-        capacity = power_of_two(len(request.available)) if one else request.capacity
-        batch = request.as_batch() if one else request
-        made = programs.choose_sequentially(
-            basis.first, state.belief_with_pending(), batch.contexts, batch.available, capacity=capacity
-        )
-    elif one:
-        made = programs.choose(basis.first, basis.belief, request.contexts, request.available)
-    else:
-        made = programs.choose_many(
-            basis.first, basis.belief, request.contexts, request.available, capacity=request.capacity
-        )
-    _check_finite(made.rows, request)
-    return made
+    return end
 
 
 def decision_event(
@@ -102,6 +97,22 @@ def warm_up(state: State, decisions: int, arms: int | None, observations: int | 
         programs.learn(0, state.belief, history)
         if past.window is not None and programs.reviews:
             programs.review(state.belief, history)
+
+
+def _begin_choosing(state: State, basis: Basis, request: Request, *, sequential: bool) -> Callable[[], Choices]:
+    """The choices for a request, later; sequential ones take pending decisions, and each other, into account."""
+    programs, one = basis.programs, request.available.ndim == 1
+    if sequential:
+        capacity = power_of_two(len(request.available)) if one else request.capacity
+        batch = request.as_batch() if one else request
+        return lambda: programs.choose_sequentially(
+            basis.first, state.belief_with_pending(), batch.contexts, batch.available, capacity=capacity
+        )
+    if one:
+        return lambda: programs.choose(basis.first, basis.belief, request.contexts, request.available)
+    return programs.begin_many(
+        basis.first, basis.belief, request.contexts, request.available, capacity=request.capacity
+    )
 
 
 def _check_finite(rows: np.ndarray, request: Request) -> None:

@@ -22,7 +22,7 @@ ROWS = 64
 """Observations absorbed per call. One program serves one row and many: the same numbers live and replayed."""
 
 BATCH = 128
-"""Decisions per call of `choose_many`: their intermediate arrays stay in a core's cache."""
+"""Decisions per call of a program, unless set otherwise: their intermediate arrays stay in a core's cache."""
 
 SMALLEST_HISTORY = 256
 
@@ -57,7 +57,9 @@ class _Compiled(NamedTuple):
 class Programs:
     """A policy's verbs, compiled; sizes are padded to powers of two, so that there are few programs."""
 
-    def __init__(self, policy: Policy, seed: int, floor_share: float) -> None:
+    def __init__(self, policy: Policy, seed: int, floor_share: float, *, batch: int = BATCH) -> None:
+        self.batch: int = batch
+        """decisions per call of a program of `choose_many`"""
         with jax.enable_x64(True):
             self._keys = _Keys(*random.split(quick(random.key(seed)), 3))
         self.policy: Policy = policy
@@ -71,8 +73,8 @@ class Programs:
         self._compiled = _compile(self._policy, floor_share)
 
     def of(self, policy: Policy) -> "Programs":
-        """The programs of another policy, with the same seed and floor."""
-        return Programs(policy, self._seed, self._floor)
+        """The programs of another policy, with the same seed, floor and batch."""
+        return Programs(policy, self._seed, self._floor, batch=self.batch)
 
     def set_floor(self, floor_share: float) -> None:
         """Choose uniformly with this probability from now on; what `Programs` of that floor compiled is used again."""
@@ -108,18 +110,29 @@ class Programs:
 
         capacity  the number of arms to compile for: K, or more where arms are added and removed
         """
-        rows = [
-            np.asarray(self._call("choose_many", self._keys.select, numbers, belief, *padded))[:count]
-            for numbers, padded, count in _batches(first, _pad_arms(contexts, available, capacity))
+        return self.begin_many(first, belief, contexts, available, capacity=capacity)()
+
+    def begin_many(
+        self, first: int, belief: Belief, contexts: Any, available: np.ndarray, *, capacity: int
+    ) -> Callable[[], Choices]:
+        """`choose_many`, whose choices can be asked for later: JAX computes them in threads of its own meanwhile."""
+        begun = [
+            (self._call("choose_many", self._keys.select, numbers, belief, *padded), count)
+            for numbers, padded, count in _batches(first, _pad_arms(contexts, available, capacity), self.batch)
         ]
-        return _choices(contexts, *self._split(np.concatenate(rows), available.shape[1]))
+
+        def end() -> Choices:
+            rows = [np.asarray(made)[:count] for made, count in begun]
+            return _choices(contexts, *self._split(np.concatenate(rows), available.shape[1]))
+
+        return end
 
     def choose_sequentially(
         self, first: int, belief: Belief, contexts: Any, available: np.ndarray, *, capacity: int
     ) -> Choices:
         """The same, but each choice assumes that those before it brought their expected reward."""
         rows = []
-        for numbers, padded, count in _batches(first, _pad_arms(contexts, available, capacity)):
+        for numbers, padded, count in _batches(first, _pad_arms(contexts, available, capacity), self.batch):
             real = np.arange(len(numbers)) < count
             belief, made = self._call("choose_sequentially", self._keys.select, numbers, belief, *padded, real)
             rows.append(np.asarray(made)[:count])
@@ -285,12 +298,12 @@ def _noted(contexts: Any, notes: np.ndarray) -> Any:
     return Noted._make((contexts, notes)) if notes.shape[1] else contexts
 
 
-def _batches(first: int, tree: Any) -> Iterator[tuple[np.ndarray, Any, int]]:
-    """Batches of at most BATCH: the decisions' numbers, the batch padded to a power of two, its true length."""
+def _batches(first: int, tree: Any, most: int) -> Iterator[tuple[np.ndarray, Any, int]]:
+    """Batches of at most so many: the decisions' numbers, the batch padded to a power of two, its true length."""
     count = len(jax.tree.leaves(tree)[0])
-    for start in range(0, count, BATCH):
-        batch = jax.tree.map(lambda leaf, start=start: leaf[start : start + BATCH], tree)
-        length = min(BATCH, count - start)
+    for start in range(0, count, most):
+        batch = jax.tree.map(lambda leaf, start=start: leaf[start : start + most], tree)
+        length = min(most, count - start)
         size = power_of_two(length)
         numbers = np.arange(first + start, first + start + size, dtype=np.uint64).astype(np.uint32)  # may wrap
         contexts, available = _padded(batch, size)

@@ -8,6 +8,7 @@ import queue
 import threading
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -19,6 +20,10 @@ __all__ = ["ArmSizes", "fitting"]
 
 OFTEN = 256
 """Decisions after which a size is worth its programs."""
+
+
+KINDS = 4096
+"""Numbers of arms whose size is remembered."""
 
 
 class ArmSizes:
@@ -41,14 +46,15 @@ class ArmSizes:
     def of(self, count: int) -> int:
         """The size for so many arms; if none is compiled that is large enough, the request waits for it."""
         best = fitting(count)
+        if best in self._ready:
+            return best
         larger = [size for size in self._ready if size >= count]
         if not larger:
             self._ready |= {best}
             return best
-        if best not in self._ready:
-            self._asked[best] += 1
-            if self._asked[best] == OFTEN:
-                self._wanted.put(best)
+        self._asked[best] += 1
+        if self._asked[best] == OFTEN:
+            self._wanted.put(best)
         return min(larger)
 
     def compile(self, programs: Programs, belief: Belief) -> None:
@@ -77,6 +83,7 @@ class ArmSizes:
             self._ready |= {size}
 
 
+@lru_cache(maxsize=KINDS)
 def fitting(count: int) -> int:
     """The size for so many arms, of which at most a fifth is padding: up to 8 each, then 10, 12, 14, 16, 20, 24, …"""
     step = max(1, power_of_two(count) // 8)

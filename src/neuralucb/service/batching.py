@@ -63,6 +63,11 @@ class Batcher(Generic[Item, Result]):
         """Items that nobody has begun to handle."""
         return len(self._waiting)
 
+    @property
+    def thread(self) -> int | None:
+        """As the system numbers it."""
+        return self._thread.native_id
+
     def submit(self, items: Sequence[Item]) -> "asyncio.Future[list[Result | Exception]]":
         """The results of items, in order and later: all are accepted, or none. Called from an event loop.
 

@@ -2,14 +2,12 @@
 
 import threading
 import time
-from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import orjson
 
 from neuralucb.online import snapshots
 from neuralucb.online.compiled import Programs, power_of_two
@@ -21,14 +19,13 @@ from neuralucb.runtime.errors import InputError
 from neuralucb.service.arm_sizes import ArmSizes
 from neuralucb.service.bandit_folder import open_folder
 from neuralucb.service.candidates import Candidates
+from neuralucb.service.decisions import Decisions
 from neuralucb.service.event_life import due_at, is_up, rewarded, settled
 from neuralucb.service.events import (
     EventBook,
     Kept,
     arms_of,
     change_of,
-    entry_of,
-    read_rows,
 )
 from neuralucb.service.learner import Learner
 from neuralucb.service.store import (
@@ -54,7 +51,7 @@ from neuralucb.service.store import (
 __all__ = ["EmbeddedStore"]
 
 BATCH = 16
-"""Decisions per call of the policy: more are no faster per decision, since their arrays leave the cache."""
+"""Decisions per call of a program: more are no faster per decision, since their arrays leave the cache."""
 
 GATHER_SECONDS = 0.05
 """For how long rewards may wait before decisions know them, while others keep coming."""
@@ -66,9 +63,6 @@ RETENTION = Retention(5, 7)
 
 SETTLED = 256
 """Events that are settled in one record."""
-
-RECENT = 2000
-"""Events whose features can be shown; they are not in the journal, where they would be most of it."""
 
 HEALTH_SECONDS = 1.0
 """For how long an examination counts as new."""
@@ -100,8 +94,8 @@ class EmbeddedStore:
         self._lock = threading.Lock()
         """held while events are resolved or activated: one of reward, activate and settle at a time"""
         self._configuring = threading.Lock()
+        self._bandit.state.programs.batch = BATCH
         self._sizes = ArmSizes(arms, BATCH, self._bandit.state.shape, self._prepare)
-        self._recent: OrderedDict[str, Any] = OrderedDict()
         self._ignored = {"repeated": 0, "unknown": 0}
         self._examined: tuple[float, StoreHealth] | None = None
         self._adopted = (self._bandit.state.lessons.good_at, time.monotonic())
@@ -115,6 +109,7 @@ class EmbeddedStore:
             floor=lambda: self._floor(self._book.settings),
             schedule=lambda: self._book.settings.schedule or self._bandit.settings["schedule"],
         )  # fmt: skip
+        self._decisions = Decisions(self._bandit, self._book, self._sizes, self._candidates, lambda: time.time())
 
     @property
     def plan(self) -> Plan:
@@ -140,17 +135,11 @@ class EmbeddedStore:
 
     def decide(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Decide together; what has the same event id as an earlier one is answered as that was."""
-        made: dict[int, Answer | Refusal] = {}
-        groups: dict[int, list[int]] = defaultdict(list)
-        new: set[str] = set()  # the same id again is a repeat, also within a batch
-        for index, request in enumerate(requests):
-            if request.event_id not in self._book.events and request.event_id not in new:
-                new.add(request.event_id)
-                groups[self._sizes.of(len(request.arms))].append(index)
-        for size, indices in groups.items():
-            for start in range(0, len(indices), BATCH):
-                made |= self._select(requests, indices[start : start + BATCH], size)
-        return [made[index] if index in made else self._repeated(each) for index, each in enumerate(requests)]
+        return self.begin(requests)()
+
+    def begin(self, requests: Sequence[Request]) -> Callable[[], list[Answer | Refusal]]:
+        """Begin to decide."""
+        return self._decisions.begin(requests)
 
     def reward(self, rewards: Sequence[Reward]) -> list[Rewarded]:
         """Record rewards, in one record."""
@@ -218,8 +207,7 @@ class EmbeddedStore:
     def explain(self, event_id: str) -> Explained | None:
         """One event that is remembered."""
         event = self._book.events.get(event_id)
-        shown = self._recent.get(event_id)
-        return None if event is None else event.explained(None if shown is None else orjson.dumps(shown))
+        return None if event is None else event.explained(self._decisions.shown(event_id))
 
     def arms(self) -> list[Arm]:
         """Registered arms."""
@@ -351,49 +339,6 @@ class EmbeddedStore:
         """Compile decisions over so many arms."""
         with self._configuring:  # programs are not replaced meanwhile
             self._sizes.compile_size(self._bandit.state.programs, self._bandit.state.belief, size)
-
-    def _select(self, requests: Sequence[Request], indices: list[int], size: int) -> dict[int, Answer | Refusal]:
-        """Decide some requests with one call; those that cannot be scored are refused, one by one."""
-        chosen = [requests[index] for index in indices]
-        contexts = np.zeros((len(chosen), size, self.plan.slots), np.float32)
-        allowed = np.zeros((len(chosen), size), bool)
-        settings, now = self._book.settings, time.time()
-        for row, request in enumerate(chosen):
-            contexts[row, : len(request.arms)] = request.contexts
-            allowed[row, : len(request.arms)] = request.allowed
-        available = allowed
-        imposed = [(row, each.imposed) for row, each in enumerate(chosen) if each.imposed is not None]
-        if imposed:
-            available = allowed.copy()
-            for row, position in imposed:
-                available[row] = np.arange(size) == position
-        entries = [entry_of(request, due_at(settings, now)) for request in chosen]
-        try:
-            made = self._bandit.decide_many(contexts, available=available, memo={"events": entries})
-        except InputError as problem:
-            if len(indices) == 1:
-                return {indices[0]: Refusal("invalid", str(problem))}
-            return {k: v for index in indices for k, v in self._select(requests, [index], size).items()}
-        for request in chosen:
-            self._recent[request.event_id] = request.features
-            if self._candidates.watch.is_on:
-                self._candidates.watch.offer(self._book.events[request.event_id], request.contexts, request.allowed)
-        while len(self._recent) > RECENT:
-            self._recent.popitem(last=False)
-        read = read_rows(made.rows, allowed, [len(each.arms) for each in chosen])
-        return {
-            index: Answer(request.event_id, request.arms, *each, made.version, made.time)
-            for index, request, each in zip(indices, chosen, read, strict=True)
-        }
-
-    def _repeated(self, request: Request) -> Answer | Refusal:
-        """The answer to an earlier request of the same id."""
-        event = self._book.events.get(request.event_id)
-        if event is None:  # it was in this batch, and was refused
-            return Refusal("invalid", f"event {request.event_id!r:.80} was refused.")
-        if event.digest != request.digest.hex():
-            return Refusal("conflict", f"event {request.event_id!r:.80} was decided for another request; use a new id.")
-        return event.answer(repeated=True)
 
     def _resolve(self, events: Iterable[Kept], memo: dict[str, Any] | None) -> None:
         """Record changes of events, and tell the bandit the rewards of those that have theirs now."""

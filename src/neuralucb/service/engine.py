@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from neuralucb.service.batching import Batcher
 from neuralucb.service.bodies import Ask
 from neuralucb.service.config import Config
 from neuralucb.service.errors import ServiceError
+from neuralucb.service.one_core import allowed_cores, anywhere
 from neuralucb.service.requests import read_asks
 from neuralucb.service.store import Activated, Answer, LessonReport, Refusal, Request, Reward, Rewarded, Store
 from neuralucb.service.traffic import Bucket, Traffic
@@ -24,6 +26,9 @@ __all__ = ["Engine"]
 
 MOST = 64
 """Requests that are decided in one call: more would make the first of them wait for the last."""
+
+PIECE = 32
+"""Requests of a call that are read together: while the policy computes for these, the next ones are read."""
 
 VALUE_SECONDS = 2.0
 """For how long what decisions were worth counts as new."""
@@ -58,7 +63,7 @@ class Engine:
         queue = config.limits.queue
         self.deciding: Batcher[Ask, Made] = Batcher("deciding", self._decide, most=MOST, queue=queue)
         self.rewarding: Batcher[Reward, Rewarded] = Batcher("rewarding", store.reward, most=4 * MOST, queue=4 * queue)
-        self._others = ThreadPoolExecutor(OPERATING, "operating")
+        self._others = ThreadPoolExecutor(OPERATING, "operating", anywhere, (allowed_cores(),))
         self._settler: asyncio.Task[None] | None = None
         self._closing = threading.Event()
         self.pending: float = store.health().gauges.get("pending", 0)
@@ -123,21 +128,24 @@ class Engine:
 
     def _decide(self, asks: Sequence[Ask]) -> list[Made | Exception]:
         """Encode requests, and let the store decide all that can be; in the deciding thread."""
+        pieces = [asks[first : first + PIECE] for first in range(0, len(asks), PIECE)]
+        ends = [_or_problem(partial(self._begin, piece)) for piece in pieces]
+        made: list[Made | Exception] = []
+        for piece, end in zip(pieces, ends, strict=True):  # also after one that failed: what was begun must end
+            results = end if isinstance(end, Exception) else _or_problem(end)
+            made += [results] * len(piece) if isinstance(results, Exception) else results
+        return made
+
+    def _begin(self, asks: Sequence[Ask]) -> Callable[[], list[Made | Exception]]:
         read = read_asks(asks, self.encoder, self.store)
         requests = [each for each in read if isinstance(each, Request)]
-        answers = iter(self.store.decide(requests) if requests else ())
-        made: list[Made | Exception] = []
-        for each in read:
-            if isinstance(each, Exception):
-                made.append(each)
-                continue
-            answer = next(answers)
-            if isinstance(answer, Refusal):
-                code = "conflict" if answer.code == "conflict" else "invalid_features"
-                made.append(ServiceError(code, answer.message, "event_id" if code == "conflict" else None))
-            else:
-                made.append(Made(answer, each.allowed))
-        return made
+        end = self.store.begin(requests) if requests else tuple
+
+        def results() -> list[Made | Exception]:
+            answers = iter(end())
+            return [each if isinstance(each, Exception) else _made(each, next(answers)) for each in read]
+
+        return results
 
     async def _settle_regularly(self) -> None:
         while True:
@@ -153,3 +161,17 @@ class Engine:
                 if words != self.problem:
                     logging.getLogger("neuralucb").warning("deadlines could not be kept: %s", words)
                 self.problem = words
+
+
+def _or_problem(work: Callable[[], Outcome]) -> Outcome | Exception:
+    try:
+        return work()
+    except Exception as problem:
+        return problem
+
+
+def _made(request: Request, answer: Answer | Refusal) -> Made | Exception:
+    if isinstance(answer, Refusal):
+        code = "conflict" if answer.code == "conflict" else "invalid_features"
+        return ServiceError(code, answer.message, "event_id" if code == "conflict" else None)
+    return Made(answer, request.allowed)

@@ -277,9 +277,7 @@ class EventBook:
                 heapq.heappush(self._due, (due, event_id))
             events.append(event)
         self.open += len(events)
-        for outcome in outcomes_of(events, rows):
-            if self.recent.wants(outcome.number):
-                self.recent.add(outcome)
+        self.recent.add_wanted([event.number for event in events], lambda wanted: outcomes_of(events, rows, wanted))
 
     def _change(
         self, event_id: str, status: Status, value: float | None, due: float | None, reward_id: str | None
@@ -337,11 +335,16 @@ def read_rows(
         yield chosen[row], shares[row, :count], score[row, :count], preferred[row]
 
 
-def outcomes_of(events: Sequence[Kept], rows: np.ndarray) -> Iterator[Outcome]:
+def outcomes_of(events: Sequence[Kept], rows: np.ndarray, wanted: Sequence[int] | None = None) -> Iterator[Outcome]:
     """New events in few numbers.
 
-    rows  [B, 4P + 4] as the policy made them
+    rows    [B, 4P + 4] as the policy made them
+    wanted  which of the events; None: all
     """
+    if wanted is not None and len(wanted) < len(events):
+        events, rows = [events[row] for row in wanted], rows[wanted]
+    if not events:
+        return
     shares = column(rows, "propensities").astype(np.float64)
     allowed = np.arange(shares.shape[1]) < np.array([len(each.arms) for each in events])[:, None]
     shares[~allowed] = 0

@@ -7,7 +7,7 @@ forgetting a decision that still waits, every second one is forgotten, and each 
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,19 @@ class RecentOutcomes:
     def wants(self, number: int) -> bool:
         """Whether the decision of this number is to be remembered."""
         return number % self._stride == 0
+
+    def add_wanted(self, numbers: Sequence[int], outcomes: Callable[[Sequence[int]], Iterator[Outcome]]) -> None:
+        """Of decisions with these numbers, remember those that are wanted; only their outcomes are asked for."""
+        start = 0
+        while start < len(numbers):
+            stride = self._stride
+            wanted = [row for row in range(start, len(numbers)) if self.wants(numbers[row])]
+            start = len(numbers)
+            for row, outcome in zip(wanted, outcomes(wanted), strict=True):
+                self.add(outcome)
+                if self._stride != stride:  # others of the rest are wanted now
+                    start = row + 1
+                    break
 
     def add(self, outcome: Outcome) -> None:
         """Remember a decision that is wanted."""

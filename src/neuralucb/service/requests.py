@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +14,14 @@ from neuralucb.runtime.errors import InputError
 from neuralucb.service.bodies import Ask
 from neuralucb.service.errors import ServiceError
 from neuralucb.service.sameness import digest_of
+from neuralucb.service.shown import Shown
 from neuralucb.service.store import Request, Settings, Store
 
 __all__ = ["read_asks"]
+
+
+KINDS = 1024
+"""Numbers of arms for which it is remembered that all are allowed."""
 
 
 class _Draft(NamedTuple):
@@ -61,16 +67,24 @@ def _draft(ask: Ask, registered: Mapping[str, Any], settings: Settings) -> _Draf
         pairs = zip(ids, features, strict=True)
         features = tuple(registered.get(each) if given is None else given for each, given in pairs)
     excluded = {*ask.excluded, *settings.excluded}
-    allowed = np.array([each not in excluded for each in ids]) if excluded else np.ones(len(ids), bool)
+    allowed = np.array([each not in excluded for each in ids]) if excluded else _all(len(ids))
     if excluded and not allowed.any():
         whom = " by the request or by the operator" if settings.excluded else ""
         raise ServiceError("invalid_request", f"at least one arm must not be excluded{whom}.", "excluded")
     imposed = int(allowed.argmax()) if settings.mode == "apprentice" else None
     if settings.pinned in ids and allowed[ids.index(settings.pinned)]:
         imposed = ids.index(settings.pinned)
-    alike = read_alike(features, from_json=True)
+    alike = read_alike(features, from_json=True) if ask.alike is None else ask.alike
     digest = digest_of(ask, None if needs_registered else alike)
     return _Draft(ask, Features(ask.context, features, alike, ids), ids, allowed, imposed, digest)
+
+
+@lru_cache(maxsize=KINDS)
+def _all(count: int) -> np.ndarray:
+    """So many arms that are allowed; never written to."""
+    allowed = np.ones(count, bool)
+    allowed.flags.writeable = False
+    return allowed
 
 
 def _request(draft: _Draft, contexts: np.ndarray | Exception) -> Request | Exception:
@@ -79,8 +93,8 @@ def _request(draft: _Draft, contexts: np.ndarray | Exception) -> Request | Excep
     if isinstance(contexts, Exception):
         return contexts
     ask, ids = draft.ask, draft.ids
-    shown = {"context": ask.context, "arms": dict(zip(ids, draft.features.arms, strict=True))}
     return Request(
-        ask.event_id or secrets.token_hex(16), contexts, ids, draft.allowed, shown, draft.digest, ask.deferred,
+        ask.event_id or secrets.token_hex(16), contexts, ids, draft.allowed,
+        Shown(ask.context, ids, draft.features.alike or draft.features.arms), draft.digest, ask.deferred,
         draft.imposed, ask.user,
     )  # fmt: skip

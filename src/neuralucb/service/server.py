@@ -4,7 +4,9 @@ import asyncio
 import gc
 import signal
 import sys
+import threading
 from collections.abc import Callable
+from itertools import count
 
 from neuralucb.runtime.errors import InputError
 from neuralucb.service import dashboard, openapi, operations, personalizer, status, v1
@@ -12,6 +14,7 @@ from neuralucb.service.config import Config, is_loopback
 from neuralucb.service.connection import Connection
 from neuralucb.service.engine import Engine
 from neuralucb.service.http import Application
+from neuralucb.service.one_core import OneCore
 from neuralucb.service.store import Store
 from neuralucb.service.stores import open_store
 
@@ -23,6 +26,9 @@ GRACE_SECONDS = 30
 LOOK_SECONDS = 0.25
 """Between two looks for clients that take too long."""
 
+CORE_LOOKS = 8
+"""Of them, from one look at which core has most time to the next."""
+
 END_SECONDS = 0.01
 """Between two looks whether all requests under way are answered."""
 
@@ -33,7 +39,10 @@ SWITCH_SECONDS = 0.0005
 """After which a thread that waits for Python's lock gets it: a decision must not wait 5 ms for a lesson's thread."""
 
 
-RARELY = 20_000
+YOUNG = 7_000
+"""Objects made since, after which the collector looks at the young ones: JAX has work of its own done each time."""
+
+RARELY = 2_000
 """Collections of young objects before the collector looks at all of them: with 50 000 events remembered that takes
 0.1 s, in which nobody is answered. At 500 decisions per second it is every quarter of an hour."""
 
@@ -60,7 +69,7 @@ def serve(address: str, config: Config, *, host: str, port: int) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.freeze()  # what exists now stays: the collector need not look at it again
         gc.enable()
-        gc.set_threshold(*gc.get_threshold()[:2], RARELY)
+        gc.set_threshold(YOUNG, gc.get_threshold()[1], RARELY)
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
             runner.run(_serve(store, config, host, port))
     finally:
@@ -102,7 +111,8 @@ async def _serve(store: Store, config: Config, host: str, port: int) -> None:
             loop.add_signal_handler(each, told.set)
         except NotImplementedError:  # as on Windows
             signal.signal(each, lambda *_: loop.call_soon_threadsafe(told.set))
-    app = application(await loop.run_in_executor(None, lambda: Engine(store, config)), config)
+    engine = await loop.run_in_executor(None, lambda: Engine(store, config))
+    app = application(engine, config)
     try:
         listening = await loop.create_server(
             lambda: Connection(app.respond, config.limits, connections), host, port, backlog=WAITING
@@ -114,7 +124,8 @@ async def _serve(store: Store, config: Config, host: str, port: int) -> None:
             "there?"
         ) from None
     await app.start()
-    watcher = loop.create_task(_watch(connections))
+    threads = threading.get_native_id(), engine.deciding.thread, engine.rewarding.thread
+    watcher = loop.create_task(_watch(connections, OneCore([each for each in threads if each is not None])))
     address, number = listening.sockets[0].getsockname()[:2]
     shown = f"[{address}]" if ":" in address else address
     print(f"neuralucb serves http://{shown}:{number}", flush=True)
@@ -130,11 +141,13 @@ async def _serve(store: Store, config: Config, host: str, port: int) -> None:
     await app.close()
 
 
-async def _watch(connections: set[Connection]) -> None:
-    """Cut off clients that take too long."""
+async def _watch(connections: set[Connection], one_core: OneCore) -> None:
+    """Cut off clients that take too long, and keep to the core that has most time."""
     loop = asyncio.get_running_loop()
-    while True:
+    for look in count():
         await asyncio.sleep(LOOK_SECONDS)
+        if look % CORE_LOOKS == 0:
+            one_core.look()
         now = loop.time()
         for connection in list(connections):
             connection.expire(now)

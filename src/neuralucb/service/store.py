@@ -140,14 +140,13 @@ class Request(NamedTuple):
     allowed: np.ndarray
     """[K] bool, at least one True: the arms that may be chosen"""
     features: Any
-    """context and arms as they came, in what `orjson` takes: for `explain`, audit and export, never for the decision"""
+    """context and arms as they came, as `shown.in_json` takes them: for `explain`, audit and export alone"""
     digest: bytes
     """16 bytes over everything that makes two requests the same; with it a repeat is told from another request"""
     deferred: bool = False
     """whether the event is inactive until it is activated"""
     imposed: int | None = None
-    """the position that is answered whatever the policy prefers: the application's own choice in apprentice mode, or
-    the arm that an operator has pinned"""
+    """the position that is answered whatever the policy prefers: the caller's own choice, or that of a pinned arm"""
     user: str | None = None
     """the key by which data of one person can be deleted"""
 
@@ -351,6 +350,9 @@ class Store(Protocol):
 
     def decide(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Decide requests together, with one model, in order; two with one event id may be among them."""
+
+    def begin(self, requests: Sequence[Request]) -> Callable[[], list[Answer | Refusal]]:
+        """Begin `decide`; what is returned ends it: all that is begun must end, in that order and thread."""
 
     def reward(self, rewards: Sequence[Reward]) -> list[Rewarded]:
         """Record rewards, in order."""

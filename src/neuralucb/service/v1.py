@@ -8,14 +8,16 @@ import orjson
 
 from neuralucb.runtime.errors import InputError
 from neuralucb.service.bodies import (
+    Ask,
     read_arm,
     read_batch,
     read_decide,
     read_event_id,
     read_reward,
     refuse_unknown,
+    with_numbers,
 )
-from neuralucb.service.config import check_settings, is_real
+from neuralucb.service.config import Limits, check_settings, is_real
 from neuralucb.service.engine import Made
 from neuralucb.service.errors import ServiceError, as_service_error, error_body
 from neuralucb.service.http import Call, Reply, Route, json_reply
@@ -37,14 +39,20 @@ ENDED: dict[Status, str] = {
 
 async def decide(call: Call) -> Reply:
     """One decision."""
-    (made,) = await call.engine.decide([read_decide(call.body, call.engine.config.limits)])
+    ask = _read_decide(call.body, call.engine.config.limits)
+    call.body.clear()  # its objects need not wait for the answer
+    (made,) = await call.engine.decide([ask])
     return json_reply(_decision(call, _or_raise(made)))
 
 
 async def decide_batch(call: Call) -> Reply:
     """Many decisions; each is answered or refused for itself."""
     limits = call.engine.config.limits
-    read = [_try(partial(read_decide, each, limits)) for each in read_batch(call.body, "requests", limits)]
+    items = read_batch(call.body, "requests", limits)
+    read = []
+    for index, each in enumerate(items):
+        read.append(_try(partial(_read_decide, each, limits)))
+        items[index] = None  # its objects need not wait for the answer
     made = await _in_order(read, call.engine.decide)
     return json_reply({"decisions": [_or_error(each, lambda one: _decision(call, one)) for each in made]})
 
@@ -233,6 +241,10 @@ ROUTES = (
     Route("GET", "/metrics", "read", show_metrics),
 )
 """Which token a request needs, and what answers it."""
+
+
+def _read_decide(body: Any, limits: Limits) -> Ask:
+    return with_numbers(read_decide(body, limits))
 
 
 def _roll_back(store: Store, number: int | None, moment: float | None) -> SnapshotRecord:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import orjson
 
 from neuralucb.service.postgres.choosing import Chosen
 from neuralucb.service.postgres.schema import is_storable
+from neuralucb.service.shown import in_json
 from neuralucb.service.store import Activated, Answer, Explained, Request, Reward, Rewarded, Settings
 
 __all__ = ["Stored", "Work", "activations", "explained", "insertion", "rewarding"]
@@ -165,7 +165,7 @@ def _row(request: Request, chosen: Chosen, model: int, replica: str, wait: float
         request.arms[chosen.position], chosen.position, chosen.preferred, chosen.greedy, request.imposed is not None,
         chosen.exploration, chosen.propensities.tolist(), chosen.score.tolist(), chosen.mean.tolist(),
         chosen.width.tolist(), contexts[chosen.position].tobytes(), zlib.compress(contexts.tobytes(), 1),
-        orjson.dumps(request.features), "inactive" if request.deferred else "waiting", wait,
+        in_json(request.features), "inactive" if request.deferred else "waiting", wait,
     )  # fmt: skip
 
 

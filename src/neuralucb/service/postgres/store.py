@@ -138,11 +138,7 @@ class PostgresStore:
         pairs = [(request, each) for request, each in zip(asked, made, strict=True) if isinstance(each, Chosen)]
         written, stored = self._write(pairs, served.version, settings)
         answers |= written
-        answers |= {
-            request.event_id: each
-            for request, each in zip(asked, made, strict=True)
-            if isinstance(each, Refusal)
-        }  # fmt: skip
+        answers |= {each[0].event_id: each[1] for each in zip(asked, made, strict=True) if isinstance(each[1], Refusal)}
         return [
             _for_repeat(
                 requests[first[request.event_id]], request, answers[request.event_id], stored.get(request.event_id)
@@ -151,6 +147,10 @@ class PostgresStore:
             else answers[request.event_id]
             for index, request in enumerate(requests)
         ]
+
+    def begin(self, requests: Sequence[Request]) -> Callable[[], list[Answer | Refusal]]:
+        """Nothing to begin: a transaction is short."""
+        return lambda: self.decide(requests)
 
     def reward(self, rewards: Sequence[Reward]) -> list[Rewarded]:
         """Join rewards with their events, in one transaction."""
