@@ -4,6 +4,8 @@ import ctypes
 import gc
 import os
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 # before JAX is imported, and in the environment, so that child processes keep their programs there too
@@ -29,6 +31,28 @@ def _most_bytes():
 
 
 MOST_BYTES = _most_bytes()
+
+
+def _share_contexts(programs=100):
+    """One context of MLIR for many programs of a thread: JAX makes one for each, a third of compiling a small one.
+
+    After so many programs there is a new one, since a context keeps all types and locations that it has seen.
+    """
+    make, mine = mlir.make_ir_context, threading.local()
+
+    def shared():
+        mine.left = getattr(mine, "left", 0) - 1
+        if mine.left < 0:
+            mine.context, mine.left = make(), programs
+        return mine.context
+
+    mlir.make_ir_context = shared
+
+
+with suppress(ImportError, AttributeError):  # not JAX's public interface: without it tests take longer, no more
+    from jax._src.interpreters import mlir
+
+    _share_contexts()
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
