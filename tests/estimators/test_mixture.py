@@ -9,13 +9,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 from neuralucb import OnlineBandit
-from neuralucb.estimators.mixture import Mixture, weights
+from neuralucb.estimators.mixture import Mixture, slopes, weights
 from neuralucb.estimators.scales import scale_reward
 from neuralucb.history import append, empty
-from neuralucb.policy import fingerprint, remember
+from neuralucb.policy import Noted, fingerprint, remember
 from tests.estimators.worlds import ARMS, DIM, play, policy, world
 
 SEEDS = range(20, 30)
+SHARPNESS = 0.5
+"""the default"""
 EQUAL = {"sharpness": 1e-9}
 LINEAR, QUADRATIC = [3, 5], [4, 6]
 """members: each remembers everything, or forgets"""
@@ -23,8 +25,9 @@ MARGIN = 2.262
 """standard errors of a paired difference: Student's 95 % interval for ten seeds"""
 
 
-def at(errors, count):
-    return Mixture(None, (), jnp.asarray(errors, jnp.float32), jnp.float32(count), jnp.zeros(0))
+def at(errors, count, products=0.0, squares=0.0):
+    numbers = (jnp.asarray(each, jnp.float32) for each in (errors, products, squares, count))
+    return Mixture(None, (), *numbers, jnp.zeros(0))
 
 
 @pytest.mark.parametrize(
@@ -42,6 +45,12 @@ def at(errors, count):
 def test_weights_by_hand(errors, count, sharpness, logarithms):
     expected = np.exp(logarithms) / np.exp(logarithms).sum()
     assert_allclose(weights(at(errors, count), sharpness), expected, rtol=1e-4, atol=1e-7)
+
+
+def test_slopes_by_hand():
+    products = [0.0, 60.0, 0.0, 90.0, -40.0, 1e30]  # nothing seen, right, half, too little, wrong, and large
+    squares = [0.0, 60.0, 30.0, 60.0, 60.0, 2e30]
+    assert_allclose(slopes(at(products, 10.0, products, squares)), [1, 1, 0.5, 1, 0, 0.5], rtol=1e-6)
 
 
 @cache
@@ -64,7 +73,8 @@ def shares_in(kind):
     here = world(kind, SEEDS[0], noise=0.02)
     belief = play(policy(), here.contexts, here.rewards(), here.expected).bandit.state.belief
     with jax.enable_x64(True):
-        return np.asarray(weights(belief.inner, 0.1))
+        shares = np.asarray(weights(belief.inner, SHARPNESS) * slopes(belief.inner))
+        return shares / shares.sum()
 
 
 def test_in_a_linear_world_the_linear_model_decides_and_regret_is_lin_ucbs():
@@ -139,8 +149,10 @@ def test_members_are_judged_by_what_they_predicted_when_the_arm_was_chosen():
         later = made.observe(later, context, reward)
     late = made.observe(later, noted, rewards[0])
     scaled = float(scale_reward(before.rewards, jnp.float32(rewards[0])))
-    expected = 0.998 * later.inner.errors + (noted.note[2:] - scaled) ** 2
+    expected = 0.998 * later.inner.errors + (slopes(later.inner) * noted.note[2:] - scaled) ** 2
     assert_allclose(late.inner.errors, expected, rtol=1e-5)
+    assert_allclose(late.inner.products, 0.998 * later.inner.products + noted.note[2:] * scaled, rtol=1e-4, atol=1e-5)
+    assert_allclose(late.inner.squares, 0.998 * later.inner.squares + noted.note[2:] ** 2, rtol=1e-5)
     forgotten = made.observe(later, noted.context, rewards[0])
     assert not np.allclose(forgotten.inner.errors, expected, rtol=1e-3), "the control: predictions of when it came"
 
@@ -160,3 +172,35 @@ def test_predictions_in_units_that_have_changed_are_not_known_any_more():
     changed, _ = made.learn(jax.random.key(3), belief, history)
     assert changed.settled > belief.settled
     assert fingerprint(made.observe(changed, noted, 5.0)) == fingerprint(made.observe(changed, noted.context, 5.0))
+
+
+def seen_by_mixtures(seed, scale):
+    """How far what the mixture predicts follows what one member of seven sees, with slopes and by plain errors.
+
+    That member predicts `scale` times a fifth of the signal, and half as much noise; six see nothing, and predict next
+    to nothing.
+    """
+    made, belief, _, contexts, _ = taught()
+    generator, plain = np.random.default_rng(seed), np.zeros(7)
+    signal, noise = generator.normal(size=(2, 300))
+    rewards = np.clip(0.2 * signal + 0.8 * noise, -2, 2)
+    predicted = 0.02 * generator.normal(size=(300, 7))
+    predicted[:, 0] = 0.2 * scale * (signal + 0.5 * generator.normal(size=300))
+    for context, numbers, reward in zip(np.resize(contexts, (300, DIM)), predicted, rewards, strict=True):
+        note = jnp.asarray([belief.settled, 1.0, *numbers], jnp.float32)
+        given = belief.rewards.mean + belief.rewards.deviation * jnp.float32(reward)
+        belief = made.observe(belief, Noted(context, note), given)
+        plain = 0.998 * plain + (numbers - reward) ** 2
+    shares = slopes(belief.inner) * weights(belief.inner, SHARPNESS), weights(at(plain, 300.0), SHARPNESS)
+    return [np.corrcoef(predicted @ share, signal)[0, 1] for share in shares]
+
+
+def test_the_mixture_sees_what_a_member_sees_that_predicts_too_much():
+    def gains(scale):
+        ours, control = np.transpose([seen_by_mixtures(seed, scale) for seed in range(10)])
+        return ours - control
+
+    far_too_much, just_right = gains(4.0), gains(0.8)
+    error = far_too_much.std(ddof=1) / np.sqrt(10)
+    assert far_too_much.mean() > 5 * error
+    assert abs(just_right).mean() < 0.2 * far_too_much.mean(), "the control: who predicts right needs no slope"
