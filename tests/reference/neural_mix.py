@@ -217,7 +217,7 @@ class NeuralMix:
 
     def slopes(self):
         """As if thirty predictions of one deviation had been right before the first."""
-        return np.clip((self.products + 30) / (self.squares + 30), 0, 1)
+        return np.clip(3 * (self.products + 30) / (self.squares + 30), 0, 1)
 
     def predict(self, x, arm):
         """Mean and width in the caller's units."""

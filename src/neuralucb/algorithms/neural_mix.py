@@ -55,12 +55,12 @@ def neural_mix(task: Task, settings: Mapping[str, Any]) -> Policy:
 
     where p_j is 1 for a network and 1/2 for a LinUCB, and σ' is σ, at least 1/2 and at most 1, the deviation of the
     rewards. The term with n_a, the plays of arm a, is only there where arms share a context.
-    a_j is the slope, between 0 and 1, of rewards over the predictions that member j made when the arm was chosen: how
-    much of them comes true. E_j sums the squared errors of a_j times those predictions, N the weights of those
-    rounds, each ρ times that of the next. Little noisy data want a strong pull, a straight line or a parabola, much
-    clean data a free network, drift wants to forget: the members that predict best decide. A LinUCB that forgets has
-    the width of the one that does not, or exploration would never end. Every other term f_j + γ_j width_j is
-    NeuralUCB's index, or LinUCB's: where all of them bound the expected reward, their mixture does, whatever the
+    a_j is 1, and three times the slope of rewards over the predictions that member j made when the arm was chosen
+    where less than a third of them comes true. E_j sums the squared errors of a_j times those predictions, N the
+    weights of those rounds, each ρ times that of the next. Little noisy data want a strong pull, a straight line or a
+    parabola, much clean data a free network, drift wants to forget: the members that predict best decide. A LinUCB that
+    forgets has the width of the one that does not, or exploration would never end. Every other term f_j + γ_j width_j
+    is NeuralUCB's index, or LinUCB's: where all of them bound the expected reward, their mixture does, whatever the
     weights, of which a_j is a part: U_a/Σ_j w_j a_j is such a mixture.
 
     The regressions are left out where they would have more than MOST_FEATURES features, or MOST_NUMBERS in Z⁻¹.
@@ -109,7 +109,7 @@ NEURAL_MIX = Algorithm(
         EXPLORATION._replace(default=0.15, meaning="scale of the interval, in units of the noise"),
         REGULARIZATION._replace(default=0.3, meaning="pull to θ_0 and ridge in Z_0 of the network in the middle"),
         number("discount", "ρ", 0.998, "weight of a validated round over that of the next", above=0, most=1),
-        number("sharpness", "s", 0.5, "how much better predictions weigh", above=0),
+        number("sharpness", "s", 0.1, "how much better predictions weigh", above=0),
         number("novelty", "κ", 16.0, "width of an arm that was never played, where arms share a context", least=0),
         integer("recent", "M", 100, "observations that count for two more regressions, which forget; 0: none", least=0),
         *TRAINING,

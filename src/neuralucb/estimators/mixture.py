@@ -22,6 +22,9 @@ SMALLEST_ERROR = 1e-2
 TRUST = 30.0
 """A member is trusted at first as if so many predictions of one deviation of the rewards each had been right."""
 
+TOO_LARGE = 3.0
+"""Predictions up to so many times too large stay as they are: then errors tell well enough who sees more."""
+
 LEAST_NOISE = 0.5
 """σ for the width is at least this share of the rewards' deviation: who plays one arm only predicts it well, and knows
 nothing of the others."""
@@ -61,16 +64,17 @@ def mixture(
     """Members side by side, every one of which learns from every reward, mixed by progressive validation.
 
         mean = Σ_j w_j a_j f_j(x),   width = σ Σ_j w_j a_j (width_j(x) + κ/√(1 + n_a)),
-        w_j ∝ p_j exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N,   a_j = (Σ r f_j + TRUST) / (Σ f_j² + TRUST)
+        w_j ∝ p_j exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N,
+        a_j = min(1, max(0, TOO_LARGE (Σ r f_j + TRUST) / (Σ f_j² + TRUST)))
 
     where E_j sums the squared errors of a_j f_j for predictions f_j that member j made when the arm was chosen, each
-    round weighing ρ times the next, and N sums the weights. a_j, kept between 0 and 1, is the slope of the rewards r
-    over these predictions: how much of what member j predicts comes true. Where noise is many times what contexts
-    explain, every member that could learn anything predicts ten times too much, and one that sees nothing, and predicts
-    nothing, errs least; shrunk by their slopes they err nearly equally, and count by what they see. As a_j is the same
-    for all arms, that is one more weight. Predictions are noted with the decision: where clicks are told at once and
-    zeros later, many together, a member that forgets predicts the next reward to be told from the last ones, however
-    poor its view of the arms. Of decisions that nothing was noted of, they are those made as the reward comes.
+    round weighing ρ times the next, and N sums the weights. The fraction in a_j is the slope of the rewards r over
+    these predictions: how much of what member j predicts comes true. Where noise is many times what contexts explain,
+    every member that could learn anything predicts ten times too much, and one that sees nothing, and predicts nothing,
+    errs least; shrunk they err nearly equally, and count by what they see. As a_j is the same for all arms, it is one
+    more weight. Predictions are noted with the decision: where clicks are told at once and zeros later, many together,
+    a member that forgets predicts the next reward to be told from the last ones, however poor its view of the arms. Of
+    decisions that nothing was noted of, they are those made as the reward comes.
 
     p_j is 1, and 1/2 for a regression and for the same one that forgets: they share a place. With s = 1 and normal
     noise w_j are the members' posterior probabilities; a smaller s mixes more evenly. For the width σ, the error of
@@ -196,8 +200,8 @@ def weights(belief: Mixture, sharpness: Number) -> jax.Array:
 
 
 def slopes(belief: Mixture) -> jax.Array:
-    """[members] a_j, how much of what each predicts comes true: the slope of rewards over its predictions."""
-    return jnp.clip((belief.products + TRUST) / (belief.squares + TRUST), 0, 1)
+    """[members] a_j: 1, and less for those of whose predictions less than 1/TOO_LARGE comes true."""
+    return jnp.clip(TOO_LARGE * (belief.products + TRUST) / (belief.squares + TRUST), 0, 1)
 
 
 def _log_weights(belief: Mixture, sharpness: Number) -> jax.Array:
