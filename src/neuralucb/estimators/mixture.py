@@ -185,7 +185,9 @@ def mixture(
         return Mixture(
             jax.vmap(one)(stacked(), belief.networks),
             others,
-            *(size**2 * each for each in (belief.errors, belief.products, belief.squares)),
+            size**2 * belief.errors,
+            size**2 * belief.products,
+            size**2 * belief.squares,
             jnp.where(size > 0, belief.validated, 0),
             _count_plays(history, arms) if arms else belief.plays,
         )
