@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from neuralucb import OnlineBandit
-from neuralucb.estimators.mixture import Mixture, weights
+from neuralucb import OnlineBandit, run
+from neuralucb.estimators import mixture
+from neuralucb.estimators.mixture import Mixture, slopes, weights
 from neuralucb.estimators.scales import scale_reward
 from neuralucb.history import append, empty
 from neuralucb.policy import fingerprint, remember
 from tests.estimators.worlds import ARMS, DIM, play, policy, world
 
 SEEDS = range(20, 30)
+SHARPNESS = 0.1
+"""the default"""
 EQUAL = {"sharpness": 1e-9}
 LINEAR, QUADRATIC = [3, 5], [4, 6]
 """members: each remembers everything, or forgets"""
@@ -23,8 +26,9 @@ MARGIN = 2.262
 """standard errors of a paired difference: Student's 95 % interval for ten seeds"""
 
 
-def at(errors, count):
-    return Mixture(None, (), jnp.asarray(errors, jnp.float32), jnp.float32(count), jnp.zeros(0))
+def at(errors, count, products=0.0, squares=0.0):
+    numbers = (jnp.asarray(each, jnp.float32) for each in (errors, products, squares, count))
+    return Mixture(None, (), *numbers, jnp.zeros(0))
 
 
 @pytest.mark.parametrize(
@@ -42,6 +46,12 @@ def at(errors, count):
 def test_weights_by_hand(errors, count, sharpness, logarithms):
     expected = np.exp(logarithms) / np.exp(logarithms).sum()
     assert_allclose(weights(at(errors, count), sharpness), expected, rtol=1e-4, atol=1e-7)
+
+
+def test_slopes_by_hand():
+    products = [0.0, 60.0, 0.0, 0.0, -40.0, 1e30]  # nothing seen, right, a third, a sixth, wrong, and large
+    squares = [0.0, 60.0, 60.0, 150.0, 60.0, 6e30]
+    assert_allclose(slopes(at(products, 10.0, products, squares)), [1, 1, 1, 0.5, 0, 0.5], rtol=1e-6)
 
 
 @cache
@@ -64,7 +74,8 @@ def shares_in(kind):
     here = world(kind, SEEDS[0], noise=0.02)
     belief = play(policy(), here.contexts, here.rewards(), here.expected).bandit.state.belief
     with jax.enable_x64(True):
-        return np.asarray(weights(belief.inner, 0.1))
+        shares = np.asarray(weights(belief.inner, SHARPNESS) * slopes(belief.inner))
+        return shares / shares.sum()
 
 
 def test_in_a_linear_world_the_linear_model_decides_and_regret_is_lin_ucbs():
@@ -139,8 +150,10 @@ def test_members_are_judged_by_what_they_predicted_when_the_arm_was_chosen():
         later = made.observe(later, context, reward)
     late = made.observe(later, noted, rewards[0])
     scaled = float(scale_reward(before.rewards, jnp.float32(rewards[0])))
-    expected = 0.998 * later.inner.errors + (noted.note[2:] - scaled) ** 2
+    expected = 0.998 * later.inner.errors + (slopes(later.inner) * noted.note[2:] - scaled) ** 2
     assert_allclose(late.inner.errors, expected, rtol=1e-5)
+    assert_allclose(late.inner.products, 0.998 * later.inner.products + noted.note[2:] * scaled, rtol=1e-4, atol=1e-5)
+    assert_allclose(late.inner.squares, 0.998 * later.inner.squares + noted.note[2:] ** 2, rtol=1e-5)
     forgotten = made.observe(later, noted.context, rewards[0])
     assert not np.allclose(forgotten.inner.errors, expected, rtol=1e-3), "the control: predictions of when it came"
 
@@ -160,3 +173,16 @@ def test_predictions_in_units_that_have_changed_are_not_known_any_more():
     changed, _ = made.learn(jax.random.key(3), belief, history)
     assert changed.settled > belief.settled
     assert fingerprint(made.observe(changed, noted, 5.0)) == fingerprint(made.observe(changed, noted.context, 5.0))
+
+
+@pytest.mark.slow
+def test_where_noise_is_four_times_what_can_be_learned_the_mixture_learns_it(monkeypatch):
+    def final_regrets(**settings):
+        return run("neural-mix", "h3", rounds=2000, seeds=6, preset="default", **settings).regret[:, -1]
+
+    ours, chance = final_regrets(), run("uniform", "h3", rounds=2000, seeds=6, preset="default").regret[:, -1]
+    gap = chance - ours
+    assert gap.mean() > 5 * gap.std(ddof=1) / np.sqrt(len(gap))
+    monkeypatch.setattr(mixture, "TRUST", 1e9)  # as if all that was predicted had come true
+    plain = final_regrets(discount=0.9980001)  # another number, so that another program is made
+    assert (plain - ours).mean() > 0.5 * gap.mean(), "the control, without slopes, learns less than half of it"

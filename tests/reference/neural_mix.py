@@ -160,7 +160,7 @@ def with_products(x):
 
 
 class NeuralMix:
-    """U_a = Σ_j w_j (f_j + γ σ width_j) + γ σ κ/√(1 + n_a), in units that are learned at lessons.
+    """U_a = Σ_j w_j a_j (f_j + γ σ (width_j + κ/√(1 + n_a))), in units that are learned at lessons.
 
     `initials` are θ_0 of each network. The term with n_a is only there where arms share their context.
 
@@ -203,6 +203,7 @@ class NeuralMix:
 
     def forget_errors(self):
         self.errors, self.count = np.zeros(len(self.members)), 0.0
+        self.products, self.squares = np.zeros(len(self.members)), np.zeros(len(self.members))
 
     def least_error(self):
         return max(self.errors.min() / self.count, 0.01) if self.count else 1.0
@@ -214,23 +215,30 @@ class NeuralMix:
         shares = places * np.exp(-self.sharpness * (self.errors - self.errors.min()) / (2 * self.least_error()))
         return shares / shares.sum()
 
+    def slopes(self):
+        """As if thirty predictions of one deviation had been right before the first."""
+        return np.clip(3 * (self.products + 30) / (self.squares + 30), 0, 1)
+
     def predict(self, x, arm):
         """Mean and width in the caller's units."""
-        shown, shares = self.show(x), self.weights()
+        shown, shares = self.show(x), self.weights() * self.slopes()
         mean = shares @ [member.mean(shown, arm) for member in self.members]
         noise = min(max(np.sqrt(self.least_error()), 0.5), 1)
         widths = [member.width(shown, arm) for member in self.members[:5]]
         width = shares @ [*widths, *widths[3:]]  # those that forget take the widths of those that do not
         if arm is not None:
             plays = sum(arm == played for _, played, _ in self.history)
-            width = width + self.novelty / np.sqrt(1 + plays)
+            width = width + shares.sum() * self.novelty / np.sqrt(1 + plays)
         width = noise * width
         return self.units.mean + self.units.deviation * mean, self.units.deviation * width
 
     def observe(self, x, arm, reward):
         shown, scaled = self.show(x), self.show_reward(reward)
-        missed = np.array([member.mean(shown, arm) for member in self.members]) - scaled
+        predicted = np.array([member.mean(shown, arm) for member in self.members])
+        missed = self.slopes() * predicted - scaled
         self.errors, self.count = self.discount * self.errors + missed**2, self.discount * self.count + 1
+        self.products = self.discount * self.products + predicted * scaled
+        self.squares = self.discount * self.squares + predicted**2
         for member in self.members:
             member.observe(shown, arm, scaled)
         self.history.append((x, arm, reward))
@@ -263,4 +271,6 @@ class NeuralMix:
         if isinstance(old, NoUnits) or not 1 / 1.5 <= ratio <= 1.5:
             self.forget_errors()
         else:
-            self.errors = ratio**2 * self.errors
+            self.errors, self.products, self.squares = (
+                ratio**2 * each for each in (self.errors, self.products, self.squares)
+            )

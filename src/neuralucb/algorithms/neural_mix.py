@@ -50,17 +50,18 @@ def neural_mix(task: Task, settings: Mapping[str, Any]) -> Policy:
 
     Both LinUCB are there twice: one remembers everything, one counts what was n rounds ago (1 - 1/M)^n.
 
-        U_a = Σ_j w_j (f_j(x_a) + γ σ' width_j(x_a)) + γ σ' κ/√(1 + n_a),
+        U_a = Σ_j w_j a_j (f_j(x_a) + γ σ' width_j(x_a) + γ σ' κ/√(1 + n_a)),
         w_j ∝ p_j exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
 
     where p_j is 1 for a network and 1/2 for a LinUCB, and σ' is σ, at least 1/2 and at most 1, the deviation of the
     rewards. The term with n_a, the plays of arm a, is only there where arms share a context.
-    E_j sums the squared errors of the predictions that member j made when the arm was chosen, N the weights of those
-    rounds, each ρ times that of the next. Little noisy data want a strong pull, a straight line or a parabola, much
-    clean data a free network, drift wants to forget: the members that predict best decide. A LinUCB that forgets has
-    the width of the one that does not, or exploration would never end. Every other term f_j + γ_j width_j is
-    NeuralUCB's index, or LinUCB's: where all of them bound the expected reward, their mixture does, whatever the
-    weights.
+    a_j is 1, and three times the slope of rewards over the predictions that member j made when the arm was chosen
+    where less than a third of them comes true. E_j sums the squared errors of a_j times those predictions, N the
+    weights of those rounds, each ρ times that of the next. Little noisy data want a strong pull, a straight line or a
+    parabola, much clean data a free network, drift wants to forget: the members that predict best decide. A LinUCB that
+    forgets has the width of the one that does not, or exploration would never end. Every other term f_j + γ_j width_j
+    is NeuralUCB's index, or LinUCB's: where all of them bound the expected reward, their mixture does, whatever the
+    weights, of which a_j is a part: U_a/Σ_j w_j a_j is such a mixture.
 
     The regressions are left out where they would have more than MOST_FEATURES features, or MOST_NUMBERS in Z⁻¹.
     A decision costs what three NeuralUCB and two LinUCB cost, a training what three cost, side by side as lanes.

@@ -14,10 +14,16 @@ from neuralucb.history import History
 from neuralucb.policy import Choice, Context, Estimator, Info, Note, Noted, Prediction
 from neuralucb.runtime.precision import Number
 
-__all__ = ["Mixture", "mixture", "weights"]
+__all__ = ["Mixture", "mixture", "slopes", "weights"]
 
 SMALLEST_ERROR = 1e-2
 """Mean squared errors below this, in units of the rewards' variance, are not told apart."""
+
+TRUST = 30.0
+"""A member is trusted at first as if so many predictions of one deviation of the rewards each had been right."""
+
+TOO_LARGE = 3.0
+"""Predictions up to so many times too large stay as they are: then errors tell well enough who sees more."""
 
 LEAST_NOISE = 0.5
 """σ for the width is at least this share of the rewards' deviation: who plays one arm only predicts it well, and knows
@@ -32,7 +38,12 @@ class Mixture(NamedTuple):
     regressions: tuple[Ridge, ...]
     """then those that forget, in the same order"""
     errors: jax.Array
-    """E_j = Σ_i ρ^(t-i) (prediction of member j for reward i, made when its arm was chosen, less the reward)²"""
+    """E_j = Σ_i ρ^(t-i) (a_j times the prediction of member j for reward i, made when its arm was chosen, less the
+    reward)²"""
+    products: jax.Array
+    """Σ_i ρ^(t-i) (that prediction times the reward)"""
+    squares: jax.Array
+    """Σ_i ρ^(t-i) (that prediction)²"""
     validated: jax.Array
     """N = Σ_i ρ^(t-i)"""
     plays: jax.Array
@@ -52,16 +63,21 @@ def mixture(
 ) -> tuple[Estimator, Note]:
     """Members side by side, every one of which learns from every reward, mixed by progressive validation.
 
-        mean = Σ_j w_j f_j(x),   width = σ (Σ_j w_j width_j(x) + κ/√(1 + n_a)),
-        w_j ∝ p_j exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N
+        mean = Σ_j w_j a_j f_j(x),   width = σ Σ_j w_j a_j (width_j(x) + κ/√(1 + n_a)),
+        w_j ∝ p_j exp(-s (E_j - min E) / (2σ²)),   σ² = min E/N,
+        a_j = min(1, max(0, TOO_LARGE (Σ r f_j + TRUST) / (Σ f_j² + TRUST)))
 
-    where E_j sums the squared errors of predictions that member j made when the arm was chosen, each round weighing ρ
-    times the next, and N sums the weights. They are noted with the decision: where clicks are told at once and zeros
-    later, many together, a member that forgets predicts the next reward to be told from the last ones, however poor
-    its view of the arms. Of decisions that nothing was noted of, the predictions are those made as the reward comes.
+    where E_j sums the squared errors of a_j f_j for predictions f_j that member j made when the arm was chosen, each
+    round weighing ρ times the next, and N sums the weights. The fraction in a_j is the slope of the rewards r over
+    these predictions: how much of what member j predicts comes true. Where noise is many times what contexts explain,
+    every member that could learn anything predicts ten times too much, and one that sees nothing, and predicts nothing,
+    errs least; shrunk they err nearly equally, and count by what they see. As a_j is the same for all arms, it is one
+    more weight. Predictions are noted with the decision: where clicks are told at once and zeros later, many together,
+    a member that forgets predicts the next reward to be told from the last ones, however poor its view of the arms. Of
+    decisions that nothing was noted of, they are those made as the reward comes.
 
     p_j is 1, and 1/2 for a regression and for the same one that forgets: they share a place. With s = 1 and normal
-    noise these are the members' posterior probabilities; a smaller s mixes more evenly. For the width σ, the error of
+    noise w_j are the members' posterior probabilities; a smaller s mixes more evenly. For the width σ, the error of
     the best member, is taken as at least LEAST_NOISE and at most 1, the deviation of the rewards.
 
     The last term, with n_a the plays of arm a, is only there where arms share a context: an arm that brought nothing in
@@ -97,17 +113,20 @@ def mixture(
             networks,
             tuple(each.init(key_regressions) for each in models),
             jnp.zeros(members, jnp.float32),
+            jnp.zeros(members, jnp.float32),
+            jnp.zeros(members, jnp.float32),
             jnp.zeros((), jnp.float32),
             jnp.zeros(arms, jnp.float32),
         )
 
     def predict(belief: Mixture, context: Context) -> Prediction:
-        each, shares = predict_each(belief, context), weights(belief, sharpness)
+        each, places = predict_each(belief, context), weights(belief, sharpness)
+        shares = slopes(belief) * places
         noise = jnp.sqrt(jnp.clip(_least_error(belief), LEAST_NOISE**2, 1))
         width = shares @ each.width
         if arms:
-            width += jnp.asarray(novelty, jnp.float32) / jnp.sqrt(1 + belief.plays[context.arm])
-        return Prediction(shares @ each.mean, noise * width, belief.networks.rounds[0], shares @ each.log_det)
+            width += shares.sum() * jnp.asarray(novelty, jnp.float32) / jnp.sqrt(1 + belief.plays[context.arm])
+        return Prediction(shares @ each.mean, noise * width, belief.networks.rounds[0], places @ each.log_det)
 
     def predict_each(belief: Mixture, context: Context) -> Prediction:
         """[members] of every field."""
@@ -128,14 +147,22 @@ def mixture(
     def observe(belief: Mixture, noted: Noted, reward: jax.Array) -> Mixture:
         context = noted.context
         predicted = jnp.where(noted.note[0] > 0, noted.note[1:], predict_each(belief, context).mean)
-        missed = predicted - reward.astype(jnp.float32)
-        fading = jnp.asarray(discount, jnp.float32)
+        reward_now, fading = reward.astype(jnp.float32), jnp.asarray(discount, jnp.float32)
+        missed = slopes(belief) * predicted - reward_now  # as the choice was made of it
         networks = jax.vmap(lambda pull, one: network_at(pull).observe(one, context, reward))(
             stacked(), belief.networks
         )
         others = tuple(one.observe(its, context, reward) for one, its in zip(models, belief.regressions, strict=True))
         plays = belief.plays.at[context.arm].add(1) if arms else belief.plays
-        return Mixture(networks, others, fading * belief.errors + missed**2, fading * belief.validated + 1, plays)
+        return Mixture(
+            networks,
+            others,
+            fading * belief.errors + missed**2,
+            fading * belief.products + predicted * reward_now,
+            fading * belief.squares + predicted**2,
+            fading * belief.validated + 1,
+            plays,
+        )
 
     def learn(key: jax.Array, belief: Mixture, history: History) -> tuple[Mixture, Info]:
         def one(pull: jax.Array, network: Neural) -> tuple[Neural, Info]:
@@ -159,6 +186,8 @@ def mixture(
             jax.vmap(one)(stacked(), belief.networks),
             others,
             size**2 * belief.errors,
+            size**2 * belief.products,
+            size**2 * belief.squares,
             jnp.where(size > 0, belief.validated, 0),
             _count_plays(history, arms) if arms else belief.plays,
         )
@@ -168,8 +197,13 @@ def mixture(
 
 
 def weights(belief: Mixture, sharpness: Number) -> jax.Array:
-    """[members] the share of each in the mixture: networks in order of their pulls, regressions, those that forget."""
+    """[members] w_j, the share of each: networks in order of their pulls, regressions, those that forget."""
     return jax.nn.softmax(_log_weights(belief, sharpness))
+
+
+def slopes(belief: Mixture) -> jax.Array:
+    """[members] a_j: 1, and less for those of whose predictions less than 1/TOO_LARGE comes true."""
+    return jnp.clip(TOO_LARGE * (belief.products + TRUST) / (belief.squares + TRUST), 0, 1)
 
 
 def _log_weights(belief: Mixture, sharpness: Number) -> jax.Array:
