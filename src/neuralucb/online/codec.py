@@ -77,7 +77,10 @@ def with_leaves(belief: Belief, arrays: dict[str, np.ndarray], *, strict: bool =
     """
     leaves, structure = jax.tree.flatten(belief)
     if strict and set(arrays) != {str(index) for index in range(len(leaves))}:
-        raise InputError(f"the belief has {len(arrays)} arrays, the policy's has {len(leaves)}")
+        raise InputError(
+            f"the belief has {len(arrays)} arrays, the policy's has {len(leaves)}; another policy or version of "
+            "neuralucb wrote it: open it with that one, or begin in a new folder"
+        )
     with jax.enable_x64(True):
         for index, array in arrays.items():
             old = leaves[int(index)]
