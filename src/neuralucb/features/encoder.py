@@ -317,4 +317,4 @@ def _read_interactions(interactions: Iterable[tuple[str, str]]) -> tuple[tuple[s
                 f"interactions must be pairs of names that begin with context or arm, got {pair!r:.80}; for example "
                 '("context/User", "arm").'
             )
-    return read  # type: ignore[return-value]
+    return tuple((first, second) for first, second in read)
