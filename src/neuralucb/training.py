@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax, random
 
 from neuralucb.history import History, spread_rows, total, zero_unless
-from neuralucb.networks import late_pull
+from neuralucb.networks import block_descent, late_pull
 from neuralucb.networks.late_pull import ByArm
 from neuralucb.policy import Info
 from neuralucb.runtime.precision import Number
@@ -202,6 +202,9 @@ def _walk(
     seen = history.seen
     one_row = batch_size == 1 and optimizer is None and decay == "none"
     by_arm = apply if one_row and isinstance(apply, ByArm) else None
+    plain = optimizer is None and batch_size > 1
+    moving = apply if plain and isinstance(apply, ByArm) and block_descent.is_worthwhile(apply, params) else None
+    table = None if moving is None else block_descent.prepare(moving, history.contexts)
     dtype = jax.tree.leaves(params)[0].dtype
     shrink = jnp.asarray(step_size, dtype) * jnp.asarray(pull, dtype) / _at_least_one(seen, dtype)
 
@@ -214,10 +217,14 @@ def _walk(
         weights = jnp.full(rewards.shape, 1 / batch_size, dtype=rewards.dtype) * (seen > 0).astype(rewards.dtype)
         return contexts, rewards, weights
 
+    def left_at(index: jax.Array) -> jax.Array:
+        """The share of η that is left at a step."""
+        return 1 - index.astype(dtype) / count.astype(dtype) if decay == "linear" else jnp.ones((), dtype)
+
     def step(state: _State, rows: jax.Array, index: jax.Array) -> _State:
         loss, gradient = jax.value_and_grad(_squared_error)(state.params, apply, *batch_of(rows))
         pull_now = jnp.asarray(pull, dtype=loss.dtype) / _at_least_one(seen, loss.dtype)
-        left = 1 - index.astype(loss.dtype) / count.astype(loss.dtype) if decay == "linear" else jnp.ones_like(loss)
+        left = left_at(index)
         if optimizer is None:
             eta = jnp.asarray(step_size, dtype=loss.dtype) * left
             return _moved(state, _descend(state.params, gradient, initial, eta, pull_now), (), loss)
@@ -226,6 +233,17 @@ def _walk(
             change, inner = optimizer.update(gradient, state.optimizer, state.params)
         moved = jax.tree.map(lambda w, dw: w + left * dw.astype(w.dtype), state.params, change)
         return _moved(state, moved, inner, loss)
+
+    def step_in_place(moving: ByArm, state: _State, rows: jax.Array, index: jax.Array) -> _State:
+        """The plain step, by kernels of an NVIDIA GPU."""
+        _, *target = batch_of(rows)
+
+        def loss_of(params: Any, values: Callable[[Any], jax.Array]) -> jax.Array:
+            return _squared_error(params, lambda params, _: values(params), None, *target)
+
+        sizes = jnp.asarray(step_size, dtype) * left_at(index), jnp.asarray(pull, dtype) / _at_least_one(seen, dtype)
+        loss, moved = block_descent.loss_and_move(moving, loss_of, state.params, initial, table, rows, *sizes)
+        return _moved(state, moved, (), loss)
 
     def step_of_one_arm(by_arm: ByArm, state: _State, rows: jax.Array, index: jax.Array) -> _State:
         """The plain step, on θ with the block of the row's arm in place of all blocks."""
@@ -246,6 +264,8 @@ def _walk(
         rows = draw_rows(random.fold_in(key, index), (chunk, batch_size), seen)
         here = jnp.minimum(chunk, count - first)
         one = step if by_arm is None else partial(step_of_one_arm, by_arm)
+        if moving is not None:
+            one = partial(lax.platform_dependent, cuda=partial(step_in_place, moving), default=step)
         return lax.fori_loop(jnp.int32(0), here, lambda j, inner: one(inner, rows[j], first + j), state)
 
     start = _begin(params, () if optimizer is None else optimizer.init(params))

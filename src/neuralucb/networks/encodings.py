@@ -70,7 +70,7 @@ def disjoint(network: Network, arms: int) -> Network:
         assert layer.last is not None
         return layer.last(weights, weights[0][slot.arm] @ layer.prepare(slot.x))
 
-    encoded = _by_arm(network, arms, 0, apply, ByArm(many, network.apply, 0), tangent)
+    encoded = _by_arm(network, arms, 0, apply, ByArm(many, layer, 0), tangent)
     return encoded._replace(last_layer=None if layer.last is None else last_layer)
 
 

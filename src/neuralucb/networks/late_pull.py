@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from neuralucb.networks.network import FirstLayer
+
 __all__ = ["ByArm", "Late", "begin", "read", "settle", "write"]
 
 Weights: TypeAlias = Any
@@ -31,14 +33,18 @@ class ByArm(NamedTuple):
 
     many: Callable[[Weights, Any], jax.Array]
     """θ, slots of many rows -> f of each"""
-    alone: Callable[[Weights, jax.Array], jax.Array]
-    """θ with one block in place of the layer's, x -> f(x; θ) of that block's arm"""
+    first: FirstLayer
+    """the layer with the blocks, and those above it"""
     layer: int
-    """where in θ the layer is whose first axis is the arms'"""
+    """where in θ that layer is; its first axis is the arms'"""
 
     def __call__(self, params: Weights, rows: Any) -> jax.Array:
         """f of each row."""
         return self.many(params, rows)
+
+    def alone(self, params: Weights, x: jax.Array) -> jax.Array:
+        """f(x; θ) of the arm whose block stands in place of the layer's."""
+        return self.first.finish(params, params[self.layer] @ self.first.prepare(x))
 
 
 class Late(NamedTuple):
