@@ -72,11 +72,11 @@ def read(
     return _with(network, here, _pulled(here[network.layer], origin[network.layer], lost)), origin
 
 
-def write(network: ByArm, late: Late, moved: Weights, arm: jax.Array, step: jax.Array) -> Late:
-    """θ after this step, of which `moved` is what `read` gave, one step on."""
+def write(network: ByArm, late: Late, moved: Weights, arm: jax.Array, until: jax.Array) -> Late:
+    """θ after as many steps as `until`, of which `moved` is what `read` gave, and what the last step made of it."""
     layer = lax.dynamic_update_index_in_dim(late.params[network.layer], moved[network.layer], arm, axis=0)
-    until = lax.dynamic_update_index_in_dim(late.until, step + 1, arm, axis=0)
-    return Late(_with(network, moved, layer), until)
+    done = lax.dynamic_update_index_in_dim(late.until, until, arm, axis=0)
+    return Late(_with(network, moved, layer), done)
 
 
 def settle(network: ByArm, late: Late, initial: Weights, steps: jax.Array, shrink: jax.Array) -> Weights:
