@@ -163,7 +163,8 @@ def test_an_early_end_without_passes_is_refused():
 
 def test_an_early_end_can_be_a_grid_of_one_program():
     """It is a number, which a compiled run takes as input."""
-    settings = {"width": 4, "steps": 200, "batch_size": 1, "schedule": "5", "rows": "passes", "step_size": 0.01}
-    never, soon = run_grid("neural-ucb", "h1", {"early_end": [0.0, 1e3]}, rounds=20, seeds=2, **settings)
+    one_each = {"width": 4, "steps": 200, "batch_size": 1, "rows": "passes", "step_size": 0.01}
+    grid = {name: [value] for name, value in one_each.items()} | {"early_end": [0.0, 1e3]}
+    never, soon = run_grid("neural-ucb", "h1", grid, rounds=20, seeds=2, schedule="5")
     assert not np.array_equal(never.regret, soon.regret)
     assert never.compile_seconds == soon.compile_seconds  # one program, whose time they share

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from neuralucb.gradients import Block
 from neuralucb.networks.arm_blocks import block_product, row_products
@@ -61,6 +62,11 @@ def disjoint(network: Network, arms: int) -> Network:
         first = row_products(weights[0], slots.arm, jax.vmap(layer.prepare)(slots.x))
         return jax.vmap(layer.finish, (None, 0))(weights, first)
 
+    def alone(weights: Any, x: jax.Array) -> jax.Array:
+        # kept apart, so that XLA does not compute δ once per weight where the block is updated in place
+        first = lax.optimization_barrier(weights[0] @ layer.prepare(x))
+        return layer.finish(weights, first)
+
     def tangent(weights: Any, slot: Slot) -> tuple[jax.Array, Any]:
         x = layer.prepare(slot.x)
         value, (first, *above) = layer.backward(weights, x, block_product(weights[0], slot.arm, x))
@@ -70,7 +76,7 @@ def disjoint(network: Network, arms: int) -> Network:
         assert layer.last is not None
         return layer.last(weights, weights[0][slot.arm] @ layer.prepare(slot.x))
 
-    encoded = _by_arm(network, arms, 0, apply, ByArm(many, network.apply, 0), tangent)
+    encoded = _by_arm(network, arms, 0, apply, ByArm(many, alone, 0), tangent)
     return encoded._replace(last_layer=None if layer.last is None else last_layer)
 
 
