@@ -5,17 +5,20 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import lax, random
 
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.records import brief
 
-__all__ = ["History", "append", "empty", "observe_again", "spread_rows", "total", "zero_unless"]
+__all__ = ["History", "append", "empty", "observe_again", "shuffle_rows", "spread_rows", "total", "zero_unless"]
 
 Sum = TypeVar("Sum")
 
 BLOCK = 256
 """Rows summed at a time by `total`: large enough for matrix products, small enough not to waste the last block."""
+
+MIXES = 4
+"""Multiplications of `shuffle_rows`; with one of them neighbours stay near each other."""
 
 MOST_AGAIN = 4096
 """Rows that `observe_again` shows at most: what a lesson costs must not grow with all that was ever seen."""
@@ -88,6 +91,33 @@ def spread_rows(seen: jax.Array, capacity: int, *, most: int) -> tuple[jax.Array
     stride = seen.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32)
     rows = (jnp.arange(size, dtype=jnp.float32) * stride).astype(jnp.int32)
     return jnp.clip(rows, 0, capacity - 1), count
+
+
+def shuffle_rows(key: jax.Array, size: int, count: jax.Array) -> jax.Array:
+    """[size] the rows below count in a random order, at most the first `size` of them; after them 0.
+
+    Without sorting: a bijection of the numbers of k bits, 2ᵏ ≥ count, made of additions, multiplications by odd numbers
+    and shifts with random constants, and applied again wherever it leaves the rows.
+    """
+    bits = 32 - lax.clz(jnp.maximum(count, 1).astype(jnp.uint32) - jnp.uint32(1))
+    mask = jnp.where(bits == 0, jnp.uint32(0), jnp.uint32(2**32 - 1) >> (32 - bits))
+    half = (bits + 1) // 2
+    factors, shifts = random.bits(key, (2, MIXES), dtype=jnp.uint32)
+
+    def mix(numbers: jax.Array) -> jax.Array:
+        for factor, shift in zip(factors, shifts, strict=True):
+            numbers = ((numbers + shift) * (factor | 1)) & mask
+            numbers = numbers ^ (numbers >> half)
+        return numbers
+
+    def again(numbers: jax.Array) -> jax.Array:
+        return jnp.where(numbers >= count.astype(jnp.uint32), mix(numbers), numbers)
+
+    places = jnp.arange(size, dtype=jnp.uint32)
+    is_row = places < count.astype(jnp.uint32)
+    start = jnp.where(is_row, mix(places), jnp.uint32(0))
+    order = lax.while_loop(lambda numbers: (is_row & (numbers >= count.astype(jnp.uint32))).any(), again, start)
+    return order.astype(jnp.int32)
 
 
 def observe_again(

@@ -56,6 +56,28 @@ def train_sgd(weights, initial, contexts, rewards, *, factor, pull, step_size, b
     return weights
 
 
+def train_in_passes(
+    weights, initial, contexts, rewards, *, factor, pull, step_size, order, most, early_end, batch_size=1
+):
+    """The authors' released code: rows in one order, again and again, until J steps or a pass of small mean loss.
+
+    Ours where it differs: the pull. Minibatches, which it does not have, may reach into the next pass.
+    """
+    made, losses = 0, []
+    while True:
+        rows = [order[place % len(order)] for place in range(made * batch_size, (made + 1) * batch_size)]
+        losses.append(np.mean([(network(weights, contexts[row], factor) - rewards[row]) ** 2 for row in rows]))
+        shared = {"factor": factor, "pull": pull, "step_size": step_size}
+        weights = train_sgd(weights, initial, contexts, rewards, batches=[rows], **shared)
+        made += 1
+        if made >= most:
+            return weights, made
+        if made * batch_size // len(order) > (made - 1) * batch_size // len(order):
+            if np.mean(losses) <= early_end:
+                return weights, made
+            losses = []
+
+
 def gamma(t, log_det, *, m, L, lam, nu, delta, S, eta, J, C=(1.0, 1.0, 1.0)):
     """Line 13 of Algorithm 1."""
     c = m ** (-1 / 6) * np.sqrt(np.log(m))

@@ -71,6 +71,8 @@ BEFORE: dict[str, Any] = {
     "embedding_size": 4,
     "image": "auto",
     "recent": 0,
+    "rows": "drawn",
+    "early_end": 0.0,
 }
 """What files without these settings mean, such as those of version 0.1; an origin leaves them out where they are so."""
 

@@ -42,7 +42,7 @@ from neuralucb.policy import Estimator, Policy, guard
 from neuralucb.runtime.errors import InputError
 from neuralucb.runtime.precision import Number
 from neuralucb.settings import Setting, choice, flag, integer, number, steps
-from neuralucb.training import DECAYS, Train, careful_sgd, gradient_descent, sgd
+from neuralucb.training import DECAYS, ROWS, Train, careful_sgd, gradient_descent, sgd
 
 __all__ = [
     "ALPHA",
@@ -140,6 +140,8 @@ TRAINING = (
     choice("start", "θ^(0)", "warm", "training starts at θ_0, or at the last θ", options=STARTS),
     choice("optimizer", "", "adam", "the step itself; plain, or optax's", options=OPTIMIZERS),
     choice("decay", "", "linear", "of the step within one training", options=DECAYS),
+    choice("rows", "", "drawn", "of minibatches: drawn with replacement, or in shuffled passes", options=ROWS),
+    number("early_end", "", 0.0, "with rows=passes: mean squared error of a pass that ends a training", least=0),
     integer("retries", "", 2, "trainings with shorter steps after one that made the fit worse", least=0),
     choice("units", "", "learned", "of contexts and rewards: learned as they come, or as given", options=UNITS),
 )
@@ -229,7 +231,7 @@ def training_for(task: Task, settings: Mapping[str, Any]) -> Train:
     common = {"step_size": step_size, "steps": settings["steps"], "pull": factor * settings["regularization"]}
     if settings["method"] == "gradient-descent":
         return gradient_descent(**common)
-    common |= {name: settings[name] for name in ("batch_size", "decay")}
+    common |= {name: settings[name] for name in ("batch_size", "decay", "rows", "early_end")}
     optimizer = _optimizer(settings)
     if settings["retries"]:
         return careful_sgd(**common, optimizer=optimizer, retries=settings["retries"])
@@ -337,7 +339,12 @@ def check_network(task: Task, settings: Mapping[str, Any]) -> None:
 def check_training(task: Task, settings: Mapping[str, Any]) -> None:
     """Refuse a network that cannot be built for this task, and what Algorithm 2 does not have."""
     check_network(task, settings)
-    for name, only in (("optimizer", "plain"), ("decay", "none"), ("retries", 0)):
+    if settings["early_end"] and settings["rows"] != "passes":
+        raise InputError(
+            f"early_end must be 0 with rows={settings['rows']}, got {settings['early_end']:g}; take rows=passes, "
+            "after each of which a training may end."
+        )
+    for name, only in (("optimizer", "plain"), ("decay", "none"), ("retries", 0), ("rows", "drawn")):
         if settings["method"] == "gradient-descent" and settings[name] != only:
             raise InputError(
                 f"{name} must be {only} with method=gradient-descent, which is Algorithm 2 to the letter, "

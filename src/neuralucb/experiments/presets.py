@@ -72,6 +72,9 @@ RELEASED: dict[str, Any] = (
     }
 )
 
+PASSES: dict[str, Any] = {"rows": "passes", "early_end": 1e-3}
+"""Of uclaml: up to 1000 steps in one shuffled order, until the mean loss of a pass is small."""
+
 PRESETS = {
     preset.name: preset
     for preset in (
@@ -102,7 +105,7 @@ PRESETS = {
         Preset(
             "uclaml",
             "the authors' released code, github.com/uclaml/NeuralUCB; see docs/deviations.md",
-            *2 * (Bundle("1:2000,100!", RELEASED | {"steps": 1000, "batch_size": 1}),),
+            *2 * (Bundle("1:2000,100!", RELEASED | {"steps": 1000, "batch_size": 1} | PASSES),),
         ),
         Preset(
             "neuralts",

@@ -44,7 +44,9 @@ class ByArm(NamedTuple):
 
     def alone(self, params: Weights, x: jax.Array) -> jax.Array:
         """f(x; θ) of the arm whose block stands in place of the layer's."""
-        return self.first.finish(params, params[self.layer] @ self.first.prepare(x))
+        # kept apart, so that XLA does not compute δ once per weight where the block is updated in place
+        first = lax.optimization_barrier(params[self.layer] @ self.first.prepare(x))
+        return self.first.finish(params, first)
 
 
 class Late(NamedTuple):
@@ -78,11 +80,11 @@ def read(
     return _with(network, here, _pulled(here[network.layer], origin[network.layer], lost)), origin
 
 
-def write(network: ByArm, late: Late, moved: Weights, arm: jax.Array, step: jax.Array) -> Late:
-    """θ after this step, of which `moved` is what `read` gave, one step on."""
+def write(network: ByArm, late: Late, moved: Weights, arm: jax.Array, until: jax.Array) -> Late:
+    """θ after as many steps as `until`, of which `moved` is what `read` gave, and what the last step made of it."""
     layer = lax.dynamic_update_index_in_dim(late.params[network.layer], moved[network.layer], arm, axis=0)
-    until = lax.dynamic_update_index_in_dim(late.until, step + 1, arm, axis=0)
-    return Late(_with(network, moved, layer), until)
+    done = lax.dynamic_update_index_in_dim(late.until, until, arm, axis=0)
+    return Late(_with(network, moved, layer), done)
 
 
 def settle(network: ByArm, late: Late, initial: Weights, steps: jax.Array, shrink: jax.Array) -> Weights:

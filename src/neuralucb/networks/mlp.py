@@ -117,7 +117,7 @@ def mlp(
     return Network(
         init=partial(_init, shape),
         apply=apply,
-        apply_many=jax.vmap(apply, (None, 0)),
+        apply_many=partial(_apply_many, shape),
         tangent=partial(_tangent, shape),
         example=jax.ShapeDtypeStruct((dim,), "float32"),
         check=check_vector(dim),
@@ -139,6 +139,12 @@ def _apply(shape: _Shape, weights: Weights, context: jax.Array) -> jax.Array:
     return _finish(shape, weights, weights[0] @ _prepare(shape, context))
 
 
+def _apply_many(shape: _Shape, weights: Weights, contexts: jax.Array) -> jax.Array:
+    """f of each row, with rows as columns: so the products of a small training step copy and transpose nothing."""
+    rows = jax.vmap(partial(_prepare, shape))(contexts)
+    return _finish(shape, weights, weights[0] @ rows.T)
+
+
 def _tangent(shape: _Shape, weights: Weights, context: jax.Array) -> tuple[jax.Array, tuple[Any, ...]]:
     x = _prepare(shape, context)
     return _backward(shape, weights, x, weights[0] @ x)
@@ -153,7 +159,7 @@ def _prepare(shape: _Shape, context: jax.Array) -> jax.Array:
 
 
 def _finish(shape: _Shape, weights: Weights, first: jax.Array) -> jax.Array:
-    """f from W_1 x."""
+    """f from W_1 x; of many rows from W_1 Xᵀ, where each is a column."""
     return shape.factor * (weights[-1] @ _activations(shape, weights, first)[-1])
 
 
@@ -183,7 +189,7 @@ def _activations(shape: _Shape, weights: Weights, first: jax.Array) -> list[jax.
 
 
 def _with_one(shape: _Shape, inputs: jax.Array) -> jax.Array:
-    return jnp.concatenate([inputs, jnp.ones(1, dtype=shape.dtype)]) if shape.biases else inputs
+    return jnp.concatenate([inputs, jnp.ones((1, *inputs.shape[1:]), dtype=shape.dtype)]) if shape.biases else inputs
 
 
 def _uniform_layers(shape: _Shape, keys: jax.Array) -> list[jax.Array]:
