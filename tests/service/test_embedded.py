@@ -1,7 +1,9 @@
 """The embedded store: the life of an event, restarts, repeats, and a vocabulary that is never lost."""
 
+import multiprocessing
 import threading
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from neuralucb import InputError, OnlineBandit, StorageError
 from neuralucb.features import Encoder
 from neuralucb.service import embedded
+from neuralucb.service.arm_sizes import OFTEN
 from neuralucb.service.embedded import EmbeddedStore
 from neuralucb.service.events import read_rows
 from neuralucb.service.store import Answer, Arm, Plan, Refusal, Request, Reward, Settings
@@ -386,3 +389,20 @@ def test_an_answer_is_the_same_to_the_last_bit_when_it_is_read_again():
             assert (one[0], one[3]) == (chosen, preferred)
             np.testing.assert_array_equal(one[1], shares)
             np.testing.assert_array_equal(one[2], score)
+
+
+def test_a_new_store_starts_its_process_of_lessons_before_it_is_ready_and_a_restart_knows_its_arms(tmp_path):
+    with closing(EmbeddedStore(tmp_path, PLAN, arms=4, learning="process")) as store:
+        store.warm_up()
+        process = store._bandit.lesson_process
+        assert process.has_prepared([256, 512])
+        assert len(multiprocessing.active_children()) == 1
+        for first in range(0, OFTEN, 16):
+            store.decide([request(f"e{first + number}", ("a", "b", "c")) for number in range(16)])
+    assert not multiprocessing.active_children()
+    with closing(EmbeddedStore(tmp_path, PLAN, arms=4, learning="process")) as store:
+        store.warm_up()
+        end = time.monotonic() + 30
+        while 3 not in store._sizes.ready and time.monotonic() < end:
+            time.sleep(0.02)
+        assert store._sizes.of(3) == 3
