@@ -14,6 +14,7 @@ from neuralucb.online import OnlineBandit
 from neuralucb.online.compiled import history_capacities, history_capacity
 from neuralucb.online.lessons import log_failure
 from neuralucb.schedules import next_due, read_schedule
+from neuralucb.service.rest import Rest
 from neuralucb.service.store import LessonReport
 
 __all__ = ["Learner"]
@@ -56,8 +57,7 @@ class Learner:
         """held by whoever wants neither lessons nor snapshots to begin for a while"""
         self.problem: str | None = None
         """why the last lesson or snapshot could not be made, if so"""
-        self._last_seconds = 0.0
-        """what the last lesson took"""
+        self._rest = Rest(REST)
         self._thread = threading.Thread(target=self._run, name="lessons", daemon=True)
         self._thread.start()
 
@@ -106,9 +106,7 @@ class Learner:
                 began, is_compiled = time.monotonic(), self._is_compiled()
                 self._make(self._learn)
                 seconds = time.monotonic() - began
-                # one that compiles takes long once: it would be rested for for minutes
-                rest = REST * min(seconds, self._last_seconds)
-                self._last_seconds = seconds if is_compiled else self._last_seconds
+                rest = self._rest.after(seconds, was_compiled=is_compiled)
             if began - self._snapshot_at[0] >= SNAPSHOT_SECONDS and (
                 self._changes() - self._snapshot_at[1] >= SNAPSHOT_CHANGES
             ):

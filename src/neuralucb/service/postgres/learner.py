@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralucb.algorithms import build
-from neuralucb.online.compiled import Programs
+from neuralucb.online.compiled import Programs, history_capacity
 from neuralucb.online.context_shape import ContextShape, shape_of_policy
+from neuralucb.online.lesson_process import LessonProcess
 from neuralucb.online.lesson_record import warn
 from neuralucb.online.lessons import Lesson, log_failure, train
 from neuralucb.online.state import Event, State
@@ -27,6 +28,7 @@ from neuralucb.service.postgres.lease import DeposedError, Lease
 from neuralucb.service.postgres.link import Link
 from neuralucb.service.postgres.retention import Retention, tidy
 from neuralucb.service.postgres.schema import read_settings
+from neuralucb.service.rest import Rest
 from neuralucb.service.store import Plan, Settings
 
 __all__ = ["Learner", "Observed", "new_state"]
@@ -91,11 +93,21 @@ class Observed(NamedTuple):
 class Learner:
     """Learns while it is elected; otherwise it waits. `run` is a thread's, or a whole process's.
 
-    rest  seconds without a lesson per second of one, for a process that also serves
+    rest     seconds without a lesson per second of one, for a process that also serves
+    process  makes lessons in place of this one, which serves; it is started at an election
     """
 
     def __init__(
-        self, link: Link, reader: Link, state: State, plan: Plan, *, name: str, retention: Retention, rest: float = 0.0
+        self,
+        link: Link,
+        reader: Link,
+        state: State,
+        plan: Plan,
+        *,
+        name: str,
+        retention: Retention,
+        rest: float = 0.0,
+        process: LessonProcess | None = None,
     ) -> None:
         self.lease: Lease = Lease(link, name)
         self.problem: str | None = None
@@ -107,7 +119,10 @@ class Learner:
         self._schedule = read_schedule(self._own_schedule)
         self._name = name
         self._retention = retention
-        self._rest = rest
+        self._rest = Rest(rest)
+        self._process = process
+        self._preparing: threading.Thread | None = None
+        """starts the process, and lets it compile: no lesson meanwhile, but rewards are absorbed"""
         self._stop = threading.Event()
         self._position = 0
         """of the last outcome that was absorbed"""
@@ -127,21 +142,25 @@ class Learner:
                 self.problem = None
                 if elected:
                     self.load()
+                    self._prepare()
                     while not self._stop.is_set():
                         if not self.step():
                             self._stop.wait(IDLE)
             except DeposedError:
-                pass
+                self._end_process()
             except StorageError as problem:
                 self.problem = str(problem)
             except Exception as problem:  # whatever it is: the next attempt begins with what is in the database
                 self.problem = log_failure(problem)
             self._stop.wait(5 * IDLE)
         self.lease.resign()
+        self._end_process()
 
     def stop(self) -> None:
         """End `run`, after the lesson under way."""
         self._stop.set()
+        if self._process is not None:
+            self._process.stop_compiling()
 
     def step(self) -> bool:
         """Settle, absorb one batch, make the lesson that is due, publish; whether there was anything to absorb."""
@@ -156,7 +175,7 @@ class Learner:
             batch = Observed.read(cursor.fetchall(), self._state.shape)
         if len(batch.rewards):
             self._absorb(batch)
-        if time.monotonic() < self._hold_until:
+        if time.monotonic() < self._hold_until or self._is_preparing():
             pass
         elif deletion is not None:
             self._relearn(deletion)
@@ -195,6 +214,28 @@ class Learner:
         self._replay(since, learning=settings.learning)
         self._is_published = False  # the database may have lost the newest one, which it does not log
 
+    def _prepare(self) -> None:
+        """Start the process of lessons, and let it compile the next one, while rewards are absorbed."""
+        process, rows = self._process, len(self._state.observations.in_window()[1])
+        if process is None:
+            return
+
+        def prepare() -> None:
+            try:
+                process.prepare(self._state, [history_capacity(rows)])
+            except RuntimeError as problem:  # the next lesson tries again, and is held up if that fails, too
+                self.problem = log_failure(problem)
+
+        self._preparing = threading.Thread(target=prepare, name="learner's process", daemon=True)
+        self._preparing.start()
+
+    def _is_preparing(self) -> bool:
+        return self._preparing is not None and self._preparing.is_alive()
+
+    def _end_process(self) -> None:
+        if self._process is not None:
+            self._process.close()
+
     def _settle(self, cursor: Any, settings: Settings) -> None:
         cursor.execute("SELECT settle_events(%s, %s)", (ROWS, settings.default_reward))
         found = [status for (status,) in cursor.fetchall()]
@@ -222,8 +263,11 @@ class Learner:
         state.apply(Event("start", {}, {}))
         training = state.training
         assert training is not None
+        number = state.counts["learned"] + state.counts["diverged"]
+        was_compiled = self._process is None or self._process.has_prepared([history_capacity(len(training.rewards))])
         try:
-            lesson, arrays = train(state, training, state.counts["learned"] + state.counts["diverged"])
+            make = train if self._process is None else self._process.train
+            lesson, arrays = make(state, training, number)
         except Exception as problem:  # memory, for example: observations go on, and it is tried again later
             state.abandon()
             self.problem, self._hold_until = log_failure(problem), time.monotonic() + HOLD
@@ -235,7 +279,7 @@ class Learner:
         self.problem = state.lessons.failure(state.counts["refused"])
         seconds = time.monotonic() - began
         self._record(lesson, seconds, deletion)
-        self._hold_until = time.monotonic() + self._rest * seconds
+        self._hold_until = time.monotonic() + self._rest.after(seconds, was_compiled=was_compiled)
 
     def _record(self, lesson: Lesson, seconds: float, deletion: int | None) -> None:
         kind = "lesson" if deletion is None else "relearn"
