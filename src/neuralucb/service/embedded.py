@@ -16,6 +16,7 @@ from neuralucb.online.disk import storage_errors
 from neuralucb.online.journal import Sync
 from neuralucb.online.removal import Removal, check_period
 from neuralucb.online.snapshots import Retention
+from neuralucb.runtime.decimals import decimal
 from neuralucb.runtime.errors import InputError
 from neuralucb.service.arm_sizes import ArmSizes
 from neuralucb.service.bandit_folder import open_folder
@@ -417,7 +418,7 @@ class EmbeddedStore:
             "journal_bytes": health.journal_bytes,
             "compiled": health.compiled,
             "relearning": self._bandit.state.relearns,
-            "loss": health.loss,
+            "loss": decimal(health.loss),
         }
         finite = {name: float(value) for name, value in gauges.items() if np.isfinite(value)}
         writable = "accepts no more writes" not in (health.failure or "")

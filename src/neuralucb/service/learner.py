@@ -13,6 +13,7 @@ from collections.abc import Callable
 from neuralucb.online import OnlineBandit
 from neuralucb.online.compiled import history_capacities, history_capacity
 from neuralucb.online.lessons import log_failure
+from neuralucb.runtime.decimals import decimal
 from neuralucb.schedules import next_due, read_schedule
 from neuralucb.service.rest import Rest
 from neuralucb.service.store import LessonReport
@@ -138,7 +139,7 @@ class Learner:
     def _learn(self) -> None:
         began = time.monotonic()
         lesson = self._bandit.learn()
-        loss = lesson.loss if math.isfinite(lesson.loss) else None
+        loss = decimal(lesson.loss) if math.isfinite(lesson.loss) else None
         report = LessonReport(
             time.time(), lesson.observations, lesson.promoted, loss, lesson.failure, time.monotonic() - began
         )

@@ -21,6 +21,7 @@ from neuralucb.online.lesson_record import warn
 from neuralucb.online.lessons import Lesson, log_failure, train
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
+from neuralucb.runtime.decimals import decimal
 from neuralucb.runtime.errors import StorageError
 from neuralucb.schedules import default_schedule, next_due, read_schedule
 from neuralucb.service.postgres import models
@@ -290,7 +291,7 @@ class Learner:
                 "INSERT INTO lessons (kind, epoch, position, observations, promoted, loss, failure, seconds) "
                 "VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
                 (kind, self.lease.epoch, self._position, lesson.observations, lesson.promoted,
-                 lesson.loss if np.isfinite(lesson.loss) else None, lesson.failure, seconds),
+                 decimal(lesson.loss) if np.isfinite(lesson.loss) else None, lesson.failure, seconds),
             )  # fmt: skip
             if deletion is not None:
                 _forget_models(cursor, deletion)
