@@ -152,7 +152,10 @@ def check_settings(fields: Mapping[str, Any], where: str = "settings") -> Settin
     if not isinstance(read["learning"], bool):
         raise InputError(f"{where}: learning must be true or false, got {read['learning']!r:.80}.")
     if not is_real(read["default_reward"]) or abs(read["default_reward"]) > LARGEST_REWARD:
-        raise InputError(f"{where}: default_reward must be a number, got {read['default_reward']!r:.80}.")
+        raise InputError(
+            f"{where}: default_reward must be a number of at most {LARGEST_REWARD:g}, got "
+            f"{read['default_reward']!r:.80}."
+        )
     wait = read["wait_seconds"]
     if wait is not None and (not is_real(wait) or not 0 <= wait <= 1e9):
         raise InputError(f"{where}: wait_seconds must be seconds, or null for ever, got {wait!r:.80}.")
@@ -167,7 +170,9 @@ def check_settings(fields: Mapping[str, Any], where: str = "settings") -> Settin
     if read["floor"] is not None and (not is_real(read["floor"]) or not 0 <= read["floor"] <= 1):
         raise InputError(f"{where}: floor must be from 0 to 1, or null for the plan's, got {read['floor']!r:.80}.")
     if read["rate"] is not None and (not is_real(read["rate"]) or not 0 < read["rate"] <= 1e6):
-        raise InputError(f"{where}: rate must be above 0, or null for no limit, got {read['rate']!r:.80}.")
+        raise InputError(
+            f"{where}: rate must be above 0 and at most 1e6, or null for no limit, got {read['rate']!r:.80}."
+        )
     if read["schedule"] is not None:
         if not isinstance(read["schedule"], str) or len(read["schedule"]) > LONGEST_ID:
             raise InputError(f'{where}: schedule must be such as "10:500,100", got {read["schedule"]!r:.80}.')
