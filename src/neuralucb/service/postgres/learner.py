@@ -46,6 +46,9 @@ PUBLISH = 0.25
 LOADING = 300.0
 """Seconds that reading all observations may take."""
 
+PREPARING = 5.0
+"""Seconds for which a lesson waits, after an election, for the process that is to make it; then it is made here."""
+
 HOLD = 60.0
 """Seconds without lessons after one that ended with an error."""
 
@@ -123,7 +126,9 @@ class Learner:
         self._rest = Rest(rest)
         self._process = process
         self._preparing: threading.Thread | None = None
-        """starts the process, and lets it compile: no lesson meanwhile, but rewards are absorbed"""
+        """starts the process, and lets it compile; rewards are absorbed meanwhile"""
+        self._prepare_until = 0.0
+        """no lesson before this time, as long as it does"""
         self._stop = threading.Event()
         self._position = 0
         """of the last outcome that was absorbed"""
@@ -148,14 +153,15 @@ class Learner:
                         if not self.step():
                             self._stop.wait(IDLE)
             except DeposedError:
-                self._end_process()
+                pass
             except StorageError as problem:
                 self.problem = str(problem)
             except Exception as problem:  # whatever it is: the next attempt begins with what is in the database
                 self.problem = log_failure(problem)
             self._stop.wait(5 * IDLE)
         self.lease.resign()
-        self._end_process()
+        if self._process is not None:
+            self._process.close()
 
     def stop(self) -> None:
         """End `run`, after the lesson under way."""
@@ -176,7 +182,8 @@ class Learner:
             batch = Observed.read(cursor.fetchall(), self._state.shape)
         if len(batch.rewards):
             self._absorb(batch)
-        if time.monotonic() < self._hold_until or self._is_preparing():
+        now = time.monotonic()
+        if now < self._hold_until or (now < self._prepare_until and self._is_preparing()):
             pass
         elif deletion is not None:
             self._relearn(deletion)
@@ -229,13 +236,10 @@ class Learner:
 
         self._preparing = threading.Thread(target=prepare, name="learner's process", daemon=True)
         self._preparing.start()
+        self._prepare_until = time.monotonic() + PREPARING
 
     def _is_preparing(self) -> bool:
         return self._preparing is not None and self._preparing.is_alive()
-
-    def _end_process(self) -> None:
-        if self._process is not None:
-            self._process.close()
 
     def _settle(self, cursor: Any, settings: Settings) -> None:
         cursor.execute("SELECT settle_events(%s, %s)", (ROWS, settings.default_reward))
@@ -265,9 +269,10 @@ class Learner:
         training = state.training
         assert training is not None
         number = state.counts["learned"] + state.counts["diverged"]
-        was_compiled = self._process is None or self._process.has_prepared([history_capacity(len(training.rewards))])
+        process = None if self._is_preparing() else self._process
+        was_compiled = process is not None and process.has_prepared([history_capacity(len(training.rewards))])
         try:
-            make = train if self._process is None else self._process.train
+            make = train if process is None else process.train
             lesson, arrays = make(state, training, number)
         except Exception as problem:  # memory, for example: observations go on, and it is tried again later
             state.abandon()
