@@ -37,7 +37,7 @@ NICENESS = 10
 CACHE = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
 """Settings of JAX by which both processes find what the other has compiled."""
 
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 1.0
 """For the process to end by itself."""
 
 

@@ -106,13 +106,14 @@ def read_config(path: Path | None) -> Config:
         _record(path, "events", given, dict.fromkeys(Settings._fields))
         settings = check_settings(given["events"], f"{path} [events]")
     tokens = _record(path, "tokens", given, {role: [] for role in Tokens._fields})
+    limits = _limits(path, given)
     return Config(
         _plan(path, given),
         settings,
-        _limits(path, given),
+        limits,
         Tokens(**{role: _tokens(path, role, words) for role, words in tokens.items()}),
         store["sync"],
-        _at_least_one(path, "store", "arms", store["arms"]),
+        _arms(path, given, limits.arms),
         _candidates(path, given),
         (_at_least_one(path, "store", "snapshots", store["snapshots"]), store["snapshot_days"])
         if {"snapshots", "snapshot_days"} & set(given.get("store", {}))
@@ -273,6 +274,14 @@ def _tokens(path: Path, role: str, words: Any) -> tuple[str, ...]:
     if not isinstance(words, list) or not all(isinstance(word, str) and len(word) >= 16 for word in words):
         raise InputError(f"{path} [tokens]: {role} must be a list of words of at least 16 characters.")
     return tuple(words)
+
+
+def _arms(path: Path, given: Mapping[str, Any], most: int) -> int:
+    """For how many arms decisions are compiled."""
+    arms = _at_least_one(path, "store", "arms", given.get("store", {}).get("arms", min(Config().arms, most)))
+    if arms > most:
+        raise InputError(f"{path} [store]: arms must be at most [limits] arms, {most}, got {arms}.")
+    return arms
 
 
 def _at_least_one(path: Path, section: str, name: str, value: Any) -> int:

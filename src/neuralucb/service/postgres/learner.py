@@ -30,9 +30,10 @@ from neuralucb.service.postgres.link import Link
 from neuralucb.service.postgres.retention import Retention, tidy
 from neuralucb.service.postgres.schema import read_settings
 from neuralucb.service.rest import Rest
+from neuralucb.service.servable import servable
 from neuralucb.service.store import Plan, Settings
 
-__all__ = ["Learner", "Observed", "new_state"]
+__all__ = ["Learner", "Observed", "check_plan", "new_state"]
 
 ROWS = 4096
 """Rewards per batch, at most."""
@@ -349,6 +350,13 @@ def new_state(plan: Plan) -> State:
     policy = _policy(plan.algorithm, plan.slots, json.dumps(dict(plan.options), sort_keys=True))
     programs = Programs(policy, plan.seed, plan.floor)
     return State(programs, shape_of_policy(policy, None), window=plan.window, normalize=False, capacity=None)
+
+
+def check_plan(plan: Plan) -> None:
+    """Refuse the plan of a new bandit if it cannot be served: it is kept for ever."""
+    servable(plan.algorithm, plan.options, plan.slots)
+    read_schedule(plan.schedule or default_schedule(shared=False))
+    new_state(plan)
 
 
 @lru_cache(maxsize=4)

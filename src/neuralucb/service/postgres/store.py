@@ -23,7 +23,7 @@ from neuralucb.service.postgres.choosing import Chosen, choose, unstorable
 from neuralucb.service.postgres.decision_programs import DecisionPrograms
 from neuralucb.service.postgres.erasure import PATIENCE, exclusion
 from neuralucb.service.postgres.follower import Follower, read_arms
-from neuralucb.service.postgres.learner import Learner, new_state
+from neuralucb.service.postgres.learner import Learner, check_plan, new_state
 from neuralucb.service.postgres.link import Link
 from neuralucb.service.postgres.retention import Retention
 from neuralucb.service.postgres.schema import LOCKS, install, is_storable, read_settings, settings_json
@@ -76,7 +76,7 @@ class PostgresStore:
         self._learner: Learner | None = None
         self._thread: threading.Thread | None = None
         try:
-            self.plan: Plan = install(self._links["questions"], plan, Settings())
+            self.plan: Plan = install(self._links["questions"], plan, Settings(), check_plan)
             self._deciding = DecisionPrograms(new_state(self.plan).programs, self.plan)
             self._links["questions"].execute(
                 "INSERT INTO processes (name, role) VALUES (%s, %s) ON CONFLICT DO NOTHING", self.name, address.role
