@@ -1,6 +1,11 @@
 """Compiling ahead, where lessons are made by another process."""
 
 import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -10,6 +15,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from neuralucb import OnlineBandit
 from neuralucb.online.compiled import Programs
 from tests.online.helpers import ARMS, linear, play
+from tests.processes import started
 
 
 @pytest.fixture
@@ -58,6 +64,38 @@ def test_what_is_compiled_ahead_is_given_up_at_the_end(bandit):
     assert multiprocessing.active_children() == [lessons]
     play(bandit, 3)
     assert bandit.learn().promoted  # lessons are made all the same
+
+
+ENDLESS = """
+import multiprocessing, threading, time
+from neuralucb import OnlineBandit, build
+bandit = OnlineBandit(build("neural-ucb", dim=4, width=8), learning="process")
+threading.Thread(target=bandit.warm_up, args=(2, 1, 10**9), daemon=True).start()
+while not multiprocessing.active_children():
+    time.sleep(0.01)
+print(multiprocessing.active_children()[0].pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.waits
+def test_a_process_that_compiles_ends_with_the_one_that_wants_it(tmp_path):
+    with started([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True) as parent:
+        child = int(parent.stdout.readline())
+        time.sleep(8)  # by now it compiles, one lesson after the other
+        os.kill(child, 0)
+        parent.kill()
+        end = time.monotonic() + 10
+        while is_alive(child) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not is_alive(child)
+
+
+def is_alive(process):
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return False
 
 
 def test_a_process_that_died_is_started_again_by_the_next_preparation(bandit):

@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing import current_process, get_context
+from multiprocessing import current_process, get_context, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -177,6 +177,7 @@ class LessonProcess:
 def serve_lessons(pipe: Connection, policy: Policy, settings: dict[str, Any], cache: dict[str, Any]) -> None:
     """In the process: make lessons until the pipe is closed, or whoever wants them has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     for name, value in cache.items():
@@ -194,6 +195,14 @@ def serve_lessons(pipe: Connection, policy: Policy, settings: dict[str, Any], ca
         while True:
             name, arguments = pipe.recv()
             tasks[name](pipe, state, *arguments)
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent has ended, killed perhaps: what it computes or compiles is for nobody then."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(0)
 
 
 def _train(pipe: Connection, state: State, number: int, total: int, is_new: bool, leaves: int) -> None:
