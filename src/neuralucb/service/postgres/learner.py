@@ -47,8 +47,9 @@ PUBLISH = 0.25
 LOADING = 300.0
 """Seconds that reading all observations may take."""
 
-PREPARING = 5.0
-"""Seconds for which a lesson waits, after an election, for the process that is to make it; then it is made here."""
+PREPARING, FIRST = 5.0, 60.0
+"""Seconds for which a lesson waits, after an election, for the process that is to make it; then it is made here. A
+bandit that has learned must not stand still, though learners were killed every few seconds; a new one has time."""
 
 HOLD = 60.0
 """Seconds without lessons after one that ended with an error."""
@@ -237,7 +238,8 @@ class Learner:
 
         self._preparing = threading.Thread(target=prepare, name="learner's process", daemon=True)
         self._preparing.start()
-        self._prepare_until = time.monotonic() + PREPARING
+        has_learned = self._state.lessons.good_at is not None
+        self._prepare_until = time.monotonic() + (PREPARING if has_learned else FIRST)
 
     def _is_preparing(self) -> bool:
         return self._preparing is not None and self._preparing.is_alive()
