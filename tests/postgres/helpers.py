@@ -45,7 +45,7 @@ def opened(address, *, role="serve", plan=PLAN):
 def follow_by_hand(store):
     """The store's follower without a thread: the test calls `fetch`."""
     store._follower.stop()
-    store._follower = Follower(Link(store.address, "models"), store._programs.init(), store.name)
+    store._follower = Follower(Link(store.address, "models"), store._deciding.programs.init(), store.name)
     store._follower.fetch()
     return store._follower
 

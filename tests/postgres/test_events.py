@@ -58,14 +58,14 @@ def test_only_allowed_arms_are_chosen_and_an_imposed_one_always(store):
 
 
 def test_features_that_cannot_be_scored_are_refused_and_others_are_not(store, monkeypatch):
-    score = store._programs.choose_many
+    score = store._deciding.programs.choose_many
 
     def without_numbers(first, belief, contexts, available, *, capacity):
         made = score(first, belief, contexts, available, capacity=capacity)
         made.rows[np.abs(contexts).max(axis=(1, 2)) > 1e30, 0] = np.nan
         return made
 
-    monkeypatch.setattr(store._programs, "choose_many", without_numbers)
+    monkeypatch.setattr(store._deciding.programs, "choose_many", without_numbers)
     huge = request("huge")._replace(contexts=np.full((3, 4), 2e30, np.float32))
     refused, answer = store.decide([huge, request("a")])
     assert refused.code == "invalid"

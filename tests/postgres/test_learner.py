@@ -1,6 +1,7 @@
 """The learner: the beliefs of an OnlineBandit, one at a time, taken over where it stopped."""
 
 import json
+import multiprocessing
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from neuralucb.service.store import Reward, Settings
 from tests.postgres.helpers import (
     PLAN,
     contexts_of,
+    eventually,
     follow_by_hand,
     learning,
     newest_belief,
@@ -218,7 +220,8 @@ def test_paused_learning_absorbs_but_makes_no_lesson(address):
 
 def test_a_learner_that_also_serves_rests_after_a_lesson_and_goes_on_absorbing(address):
     with opened(address) as store, learning(address) as learner:
-        learner._rest = 1e6
+        learner._rest.factor = 1e6
+        learner._rest.after(1.0, was_compiled=True)  # the first one, which compiles, is not rested for
         give(store, [f"a{number}" for number in range(12)])
         learner.step()
         give(store, [f"b{number}" for number in range(12)])
@@ -238,3 +241,21 @@ def test_models_keep_no_observations(address):
         model = models.Model(*row)
         assert not [name for name in models.arrays_of(model) if name.startswith("history")]
         assert json.loads(model.fields)["total"] == 12
+
+
+def test_a_learner_that_also_serves_learns_in_a_process_that_is_started_at_its_election(address):
+    with opened(address, role="all") as store:
+        give(store, [f"a{number}" for number in range(12)])
+        eventually(lambda: rows(address, "SELECT count(*) FROM lessons") == [(1,)], 60)
+        (process,) = multiprocessing.active_children()
+        process.kill()
+        process.join()
+        give(store, [f"b{number}" for number in range(12)])
+        eventually(lambda: rows(address, "SELECT max(position) FROM live_model") == [(24,)])  # without lessons
+        assert "ended" in store.health().failure
+        store.learner._hold_until = 0.0
+        eventually(lambda: rows(address, "SELECT observations FROM lessons ORDER BY number") == [(12,), (24,)], 60)
+        eventually(lambda: store.health().failure is None)
+    assert not multiprocessing.active_children()
+    arrays, _ = newest_belief(address)
+    assert fingerprint(arrays) == fingerprint(replayed(address).state.belief)

@@ -1,15 +1,18 @@
 """`neuralucb serve` over PostgreSQL: two processes answer as one."""
 
+import hashlib
 import os
 import signal
+from importlib.resources import files
 
 import pytest
 
-from neuralucb import StorageError
-from neuralucb.service.postgres.schema import FORMAT
-from tests.postgres.helpers import eventually, learning, opened, request, rows
+from neuralucb import InputError, StorageError
+from neuralucb.service.postgres.schema import FORMAT, UPGRADES
+from tests.postgres.helpers import PLAN, eventually, learning, opened, request, rows
 from tests.service.live import serving
 
+SCRIPTS = ("schema.sql", "functions.sql")
 ARMS = [{"id": "a", "features": {"price": 3}}, {"id": "b", "features": {"price": 5, "kind": "new"}}]
 
 
@@ -68,3 +71,20 @@ def test_a_schema_of_an_older_format_is_upgraded_on_start(address):
     rows(address, "UPDATE bandit SET format = 99")
     with pytest.raises(StorageError, match="update neuralucb"), opened(address):
         pass
+
+
+@pytest.mark.parametrize(
+    "changes", [{"algorithm": "oracle"}, {"options": {"foo": 1}}, {"floor": 7}, {"schedule": "often"}]
+)
+def test_a_plan_that_cannot_be_served_is_refused_and_not_kept(address, changes):
+    with pytest.raises(InputError), opened(address, plan=PLAN._replace(**changes)):
+        pass
+    with opened(address) as store:
+        assert store.plan == PLAN
+
+
+def test_tables_and_functions_are_those_of_their_format():
+    """If this fails: raise FORMAT, name in UPGRADES what an older schema needs, and write the new number down here."""
+    text = b"".join(files("neuralucb.service.postgres").joinpath(name).read_bytes() for name in SCRIPTS)
+    assert (FORMAT, hashlib.sha256(text).hexdigest()[:16]) == (2, "d3068d4aafeb28ee")
+    assert set(range(2, FORMAT + 1)) == set(UPGRADES)

@@ -31,3 +31,15 @@ def test_a_size_that_comes_often_is_prepared_beside_traffic_and_used_from_then_o
     assert sizes.of(12) == 16
     assert sizes.of(30) == 32  # nothing else is large enough
     assert prepared == [10]
+
+
+def test_a_number_of_arms_that_is_known_is_compiled_for_itself_and_one_that_came_often_is_prepared_at_once():
+    prepared = []
+    sizes = ArmSizes(10, 1, shape_of_policy(build("lin-ucb", dim=2), None), prepared.append)
+    assert sizes.of(9) == 10
+    sizes.expect([6] * OFTEN + [10] * OFTEN + [3, 40])
+    assert {sizes.of(6) for _ in range(OFTEN)} <= {6, 10}
+    sizes.close()
+    assert sizes.of(6) == 6
+    assert sizes.of(3) == 6
+    assert prepared == [6]

@@ -1,11 +1,13 @@
 """The configuration: everything has a default, and what a file sets is checked."""
 
+import multiprocessing
 import subprocess
 import sys
 
 import pytest
 
 from neuralucb import InputError
+from neuralucb.service.arm_sizes import ArmSizes
 from neuralucb.service.config import Config, Limits, Tokens, read_config
 from neuralucb.service.server import check_address
 from neuralucb.service.store import Candidate, Plan, Settings
@@ -65,6 +67,7 @@ def test_a_file_sets_what_it_names(tmp_path):
         ("[tokens]\nadmin = ['short']", "at least 16"),
         ("[store]\nsync = 'never'", "sync must be one of"),
         ("[store]\narms = 0", "arms must be a whole number"),
+        ("[store]\narms = 2000", r"arms must be at most \[limits\] arms, 1000"),
         ("store = 3", "must be a section"),
         ("[bandit]\ninteractions = [['context']]", "interactions must be pairs"),
         ("[bandit]\nalgorithm = 5", "algorithm must be a name"),
@@ -103,11 +106,32 @@ def test_an_address_of_another_kind_is_refused_without_its_password():
     assert "secret" not in str(told.value)
 
 
-@pytest.mark.parametrize("plan", [Plan(slots=2), Plan(interactions=(("weather", "arm"),))])
+UNUSABLE = [
+    Plan(slots=2), Plan(interactions=(("weather", "arm"),)), Plan("oracle"), Plan("nope"), Plan("lin-ucb", floor=7),
+    Plan("lin-ucb", options={"dim": 3}), Plan("lin-ucb", options={"foo": 3}), Plan("lin-ucb", schedule="often"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("plan", UNUSABLE)
 def test_a_plan_that_cannot_be_used_leaves_no_store_behind(tmp_path, plan):
-    with pytest.raises(InputError, match="slots must be|interactions must be"):
+    with pytest.raises(InputError, match="must|cannot|not known|not a setting"):
         open_store(str(tmp_path / "store"), plan)
     assert not (tmp_path / "store").exists()
+
+
+def test_a_store_of_another_size_is_refused_and_what_could_not_be_readied_is_closed(tmp_path, monkeypatch):
+    plan, folder = Plan("lin-ucb", slots=8), str(tmp_path / "store")
+    with monkeypatch.context() as patch:
+        patch.setattr(ArmSizes, "compile", refuse)
+        with pytest.raises(MemoryError):
+            open_store(folder, plan)
+    assert not multiprocessing.active_children()
+    with pytest.raises(InputError, match="slots must be 8"):
+        open_store(folder, plan._replace(slots=16))
+
+
+def refuse(*_):
+    raise MemoryError
 
 
 UNOPENED = """

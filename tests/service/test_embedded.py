@@ -1,7 +1,9 @@
 """The embedded store: the life of an event, restarts, repeats, and a vocabulary that is never lost."""
 
+import multiprocessing
 import threading
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from neuralucb import InputError, OnlineBandit, StorageError
 from neuralucb.features import Encoder
 from neuralucb.service import embedded
+from neuralucb.service.arm_sizes import OFTEN
 from neuralucb.service.embedded import EmbeddedStore
 from neuralucb.service.events import read_rows
 from neuralucb.service.store import Answer, Arm, Plan, Refusal, Request, Reward, Settings
@@ -59,6 +62,14 @@ def request(event_id, arms=("a", "b"), *, digest=b"0" * 16, allowed=None, **more
     contexts = np.eye(8, dtype=np.float32)[: len(arms)]
     allowed = np.ones(len(arms), bool) if allowed is None else np.array(allowed)
     return Request(event_id, contexts, tuple(arms), allowed, {}, digest, **more)
+
+
+def eventually(condition):
+    """Wait until it holds."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
 
 
 def total(store):
@@ -386,3 +397,18 @@ def test_an_answer_is_the_same_to_the_last_bit_when_it_is_read_again():
             assert (one[0], one[3]) == (chosen, preferred)
             np.testing.assert_array_equal(one[1], shares)
             np.testing.assert_array_equal(one[2], score)
+
+
+def test_a_new_store_starts_its_process_of_lessons_before_it_is_ready_and_a_restart_knows_its_arms(tmp_path):
+    with closing(EmbeddedStore(tmp_path, PLAN, arms=4, learning="process")) as store:
+        store.warm_up()
+        process = store._bandit.lesson_process
+        assert len(multiprocessing.active_children()) == 1
+        eventually(lambda: process.has_prepared([256, 512]))  # it is ready after some seconds in any case
+        for first in range(0, OFTEN, 16):
+            store.decide([request(f"e{first + number}", ("a", "b", "c")) for number in range(16)])
+    assert not multiprocessing.active_children()
+    with closing(EmbeddedStore(tmp_path, PLAN, arms=4, learning="process")) as store:
+        store.warm_up()
+        eventually(lambda: 3 in store._sizes.ready)
+        assert store._sizes.of(3) == 3

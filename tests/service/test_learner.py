@@ -12,6 +12,8 @@ from neuralucb.service.learner import REST, Learner
 class Pupil:
     """As much of a bandit as a learner needs; a lesson is due whenever it looks, and takes these seconds."""
 
+    lesson_process = None
+
     def __init__(self, seconds):
         self.seconds, self.began = seconds, []
         self.settings = {"schedule": "1"}

@@ -9,6 +9,7 @@ import numpy as np
 
 from neuralucb.logs.chunk import Chunk, take
 from neuralucb.logs.dsjson_read import ARM
+from neuralucb.runtime.decimals import decimal
 from neuralucb.runtime.errors import InputError
 
 __all__ = ["write_dsjson"]
@@ -199,7 +200,7 @@ def _object(names: tuple[str, ...], values: np.ndarray) -> dict[str, Any]:
         if equals and values[column] == 1 and key not in into:
             into[key] = word
         else:
-            into[key + equals + word] = float(values[column])
+            into[key + equals + word] = decimal(values[column])
     return made
 
 

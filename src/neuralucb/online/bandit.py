@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from neuralucb.online.adoption import adoption_event
 from neuralucb.online.annex import Annex, with_memo
 from neuralucb.online.arms import ArmId, arm_id
-from neuralucb.online.choices import begin, decide, warm_up
+from neuralucb.online.choices import begin, decide
 from neuralucb.online.compiled import Programs
 from neuralucb.online.context_shape import shape_of_policy
 from neuralucb.online.decision_ids import DecisionIds
@@ -28,11 +29,13 @@ from neuralucb.online.inputs import (
 from neuralucb.online.journal import Sync
 from neuralucb.online.keeper import Identity, Keeper, Saved, absorb, commit, readable, restore_saved, save
 from neuralucb.online.ledger import Decision, DecisionBatch, Explanation
+from neuralucb.online.lesson_process import LessonProcess
 from neuralucb.online.lessons import Lesson, give_lesson
 from neuralucb.online.process_lock import ProcessLock
 from neuralucb.online.removal import Removal, read_removal, removal_event
 from neuralucb.online.snapshots import Retention
 from neuralucb.online.state import Event, State
+from neuralucb.online.warm_up import warm_up
 from neuralucb.policy import Policy
 from neuralucb.runtime.errors import InputError
 from neuralucb.schedules import default_schedule
@@ -119,6 +122,8 @@ class OnlineBandit:
             self._keeper = Keeper(Path(journal), sync, self.state, Identity(self.ids, self.settings, policy))
             self.ids = self._keeper.identity.ids
         self._duties = Duties(self.state, self.settings, self._keeper, self._lock, self._learning, self.learn)
+        self.lesson_process: LessonProcess | None = self._duties.process
+        """which makes lessons where learning is "process"; it compiles ahead, too"""
         if self._keeper is not None:
             self._duties.catch_up()
 
@@ -285,16 +290,9 @@ class OnlineBandit:
 
         It is brought up to date, then `prepare` is called, while nothing can change.
         """
-        if successor.programs.policy.origin is None or self.policy.origin is None:
-            raise InputError("successor must have a policy made by build, as must this bandit.")
         with self._learning, self._lock:
-            successor.follow(self.state)
-            successor.absorb_buffer()
-            if prepare is not None:
-                prepare()
-            fields, arrays = successor.successor()
             barrier = 0 if self._keeper is None else self._keeper.newest
-            self._commit(Event("adopt", with_memo({**fields, "barrier": barrier}, memo), arrays))
+            self._commit(adoption_event(self.state, successor, prepare, barrier=barrier, memo=memo))
 
     def add_arm(self, arm: ArmId, features: Any = None) -> None:
         """Add an arm, from the next decision on.
@@ -431,7 +429,8 @@ class OnlineBandit:
             How many programs have been compiled so far.
         """
         self._lock.check()
-        warm_up(self.state, decisions, arms, observations, sequential=self.settings["count_pending"])
+        sequential = self.settings["count_pending"]
+        warm_up(self.state, self.lesson_process, decisions, arms, observations, sequential=sequential)
         return self.health().compiled
 
     def _decide(self, request: Request) -> DecisionBatch:

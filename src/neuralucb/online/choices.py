@@ -10,14 +10,13 @@ import numpy as np
 
 from neuralucb.online.annex import with_memo
 from neuralucb.online.arms import ArmId
-from neuralucb.online.compiled import Choices, history_capacities, power_of_two
+from neuralucb.online.compiled import Choices, power_of_two
 from neuralucb.online.inputs import Request
 from neuralucb.online.ledger import DecisionBatch, column
 from neuralucb.online.state import Basis, Event, State
 from neuralucb.runtime.errors import InputError
-from neuralucb.settings import check_integer
 
-__all__ = ["begin", "decide", "decision_event", "warm_up"]
+__all__ = ["begin", "decide", "decision_event"]
 
 SHOWN = ("mean", "width", "score")
 """What a decision says of every arm, and must be able to say in numbers."""
@@ -77,26 +76,6 @@ def decision_event(
     for array in arrays.values():
         array.flags.writeable = False  # decisions show views of the ledger's arrays
     return Event("decide", with_memo(fields, memo), arrays)
-
-
-def warm_up(state: State, decisions: int, arms: int | None, observations: int | None, *, sequential: bool) -> None:
-    """Compile what so many decisions at once over so many arms need, and every lesson up to so many observations.
-
-    For arms, None stands for those that were added. A window bounds the observations; None stands for the window, or
-    for as many as there are. Each doubling is one program.
-    """
-    count = check_integer("arms", arms or state.arms.capacity or max(1, len(state.arms.slots)), 1)
-    decisions = check_integer("decisions", decisions, 1)
-    observations = None if observations is None else check_integer("observations", observations, 1)
-    programs, past = state.programs, state.observations
-    programs.warm_up(state.belief, state.shape.zeros(decisions, count), sequential=sequential)
-    contexts, rewards = past.in_window()
-    bounds = [each for each in (observations, past.window) if each is not None]
-    for capacity in history_capacities(len(rewards), min(bounds, default=0)):
-        history = past.history(contexts, state.normalized(rewards), capacity=capacity)
-        programs.learn(0, state.belief, history)
-        if past.window is not None and programs.reviews:
-            programs.review(state.belief, history)
 
 
 def _begin_choosing(state: State, basis: Basis, request: Request, *, sequential: bool) -> Callable[[], Choices]:

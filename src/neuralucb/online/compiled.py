@@ -81,6 +81,11 @@ class Programs:
         self._floor = floor_share
         self._compiled = _compile(self._policy, floor_share)
 
+    @property
+    def floor_share(self) -> float:
+        """The probability with which it is chosen uniformly."""
+        return self._floor
+
     def init(self) -> Belief:
         """The belief before the first observation. Raises InputError if memory does not hold it."""
         with jax.enable_x64(True):
@@ -165,6 +170,12 @@ class Programs:
         """The belief with what observing accumulates computed anew from a history, and whether it is finite."""
         after, finite = self._call("review", belief, history)
         return jax.block_until_ready(after), bool(finite)
+
+    def compile_lesson(self, belief: Belief, history: History, *, reviewed: bool) -> None:
+        """Compile what a lesson over histories of this capacity needs; `reviewed` where there is a window."""
+        self.learn(0, belief, history)
+        if reviewed and self.reviews:
+            self.review(belief, history)
 
     def warm_up(self, belief: Belief, contexts: Any, *, sequential: bool) -> None:
         """Compile the programs for decisions over contexts [B, K, …], with and without arm ids, and for absorbing."""

@@ -36,7 +36,10 @@ class Duties:
         self._lock, self._learning, self._learn = lock, learning, learn
         self._schedule = read_schedule(settings["schedule"])
         how = settings["learning"]
-        self._process = LessonProcess(state.programs.policy, settings) if how == "process" else None
+        self.process: LessonProcess | None = (
+            LessonProcess(state.programs.policy, settings) if how == "process" else None
+        )
+        """which makes lessons, if it is not this one"""
         self._background = Background(self._do_what_is_due) if how in ("background", "process") else None
 
     def catch_up(self, *, lessons: bool = True) -> None:
@@ -54,7 +57,7 @@ class Duties:
     @property
     def trainer(self) -> Trainer | None:
         """What computes lessons, if it is not this process."""
-        return None if self._process is None else self._process.train
+        return None if self.process is None else self.process.train
 
     def next_lesson(self) -> int | None:
         """At which observation the next lesson is due, if one is."""
@@ -65,9 +68,9 @@ class Duties:
         """Wait for the lesson under way, if a thread makes it, and end what was started for lessons."""
         if self._background is not None:
             self._background.close()
-        if self._process is not None:
+        if self.process is not None:
             with self._learning:
-                self._process.close()
+                self.process.close()
 
     def _lesson_is_due(self) -> bool:
         due, state = self.next_lesson(), self._state

@@ -7,7 +7,7 @@ sizes that waste at most a fifth are compiled beside traffic, once requests have
 import queue
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -36,51 +36,62 @@ class ArmSizes:
     """
 
     def __init__(self, arms: int, batch: int, shape: ContextShape, prepare: Callable[[int], None]) -> None:
-        self._ready = frozenset((power_of_two(arms),))
-        self._batch, self._shape, self._prepare = batch, shape, prepare
+        self.ready: frozenset[int] = frozenset((fitting(arms),))
+        """those whose programs are compiled"""
+        self._shape, self._prepare = shape, prepare
+        self.decisions: tuple[int, ...] = tuple(1 << power for power in range(batch.bit_length()))
+        """per call, of which each size has a program"""
         self._asked: Counter[int] = Counter()
         self._wanted: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self.is_closing: bool = False
         self._thread = threading.Thread(target=self._run, name="compiling", daemon=True)
         self._thread.start()
 
     def of(self, count: int) -> int:
         """The size for so many arms; if none is compiled that is large enough, the request waits for it."""
         best = fitting(count)
-        if best in self._ready:
+        if best in self.ready:
             return best
-        larger = [size for size in self._ready if size >= count]
+        larger = [size for size in self.ready if size >= count]
         if not larger:
-            self._ready |= {best}
+            self.ready |= {best}
             return best
         self._asked[best] += 1
         if self._asked[best] == OFTEN:
             self._wanted.put(best)
         return min(larger)
 
+    def expect(self, counts: Iterable[int]) -> None:
+        """Requests with so many arms, as they came before, will come again: prepare for those that come often."""
+        asked = Counter(map(fitting, counts))
+        for size, times in asked.items():
+            if times >= OFTEN and size not in self.ready:
+                self._asked[size] += OFTEN  # not again
+                self._wanted.put(size)
+
     def compile(self, programs: Programs, belief: Belief) -> None:
         """Compile decisions of all sizes in use, and observations."""
-        for size in self._ready:
+        for size in self.ready:
             self.compile_size(programs, belief, size)
         kept = self._shape.noted(programs.note_size)
         programs.absorb(belief, kept.zeros(1), np.zeros(1, np.float32))
 
     def compile_size(self, programs: Programs, belief: Belief, size: int) -> None:
         """Compile decisions of one size."""
-        decisions = 1
-        while decisions <= self._batch:
+        for decisions in self.decisions:
             contexts, available = self._shape.zeros(decisions, size), np.ones((decisions, size), bool)
             programs.choose_many(0, belief, contexts, available, capacity=size)
-            decisions *= 2
 
     def close(self) -> None:
-        """Wait for what is being compiled."""
+        """Wait for the program that is being compiled."""
+        self.is_closing = True
         self._wanted.put(None)
         self._thread.join()
 
     def _run(self) -> None:
         while (size := self._wanted.get()) is not None:
             self._prepare(size)
-            self._ready |= {size}
+            self.ready |= {size}
 
 
 @lru_cache(maxsize=KINDS)

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Literal
 
-from neuralucb.algorithms import build
 from neuralucb.features import Vocabulary
 from neuralucb.online import OnlineBandit, snapshots
 from neuralucb.online.journal import Sync
 from neuralucb.online.keeper import Saved, readable
 from neuralucb.runtime.errors import InputError
 from neuralucb.service.events import EventBook, plan_fields
+from neuralucb.service.servable import servable
 from neuralucb.service.store import Plan, Settings
 
 __all__ = ["open_folder"]
@@ -27,12 +27,17 @@ def open_folder(
             settings |= {"floor": plan.floor}
         bandit = OnlineBandit(saved.policy, **settings, journal=folder, annex=book)
     else:
-        policy = build(plan.algorithm, dim=plan.slots, **plan.options)
+        policy = servable(plan.algorithm, plan.options, plan.slots)
         bandit = OnlineBandit(
             policy, seed=plan.seed, schedule=plan.schedule, learning=learning, window=plan.window, floor=plan.floor,
             journal=folder, sync=sync, annex=book,
         )  # fmt: skip
     try:
+        if book.plan is not None and plan.slots not in (book.plan.slots, Plan().slots):
+            raise InputError(
+                f"slots must be {book.plan.slots}, with which {folder} was made, got {plan.slots}; leave it out, or "
+                "choose another folder."
+            )
         if book.plan is None:
             names = _trained_names(bandit, plan, folder)
             bandit.record({"plan": plan_fields(plan), "settings": Settings()._asdict(), "slots": names})

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from neuralucb.algorithms import build
 from neuralucb.online import OnlineBandit, snapshots
 from neuralucb.online.compiled import Programs, power_of_two
 from neuralucb.online.context_shape import shape_of_policy
@@ -16,19 +15,16 @@ from neuralucb.online.ledger import column
 from neuralucb.online.lessons import give_lesson
 from neuralucb.online.snapshots import Retention, Snapshot
 from neuralucb.online.state import State
-from neuralucb.policy import Policy
-from neuralucb.runtime.errors import InputError, StorageError
+from neuralucb.runtime.errors import StorageError
 from neuralucb.schedules import next_due, read_schedule
 from neuralucb.service.progressive import Tally, Watched
+from neuralucb.service.servable import servable
 from neuralucb.service.store import Candidate, CandidateReport
 
-__all__ = ["Shadow", "policy_of"]
+__all__ = ["Shadow"]
 
 TOGETHER = 8
 """Decisions that are scored in one call: always as many, so that one program is compiled."""
-
-RESERVED = ("dim", "rounds", "shared_by")
-"""What a service sets itself."""
 
 
 class Shadow:
@@ -51,7 +47,7 @@ class Shadow:
     @classmethod
     def new(cls, name: str, candidate: Candidate, bandit: OnlineBandit, slots: int, floor: float) -> "Shadow":
         """One that has learned nothing yet."""
-        policy = policy_of(candidate, slots)
+        policy = servable(candidate.algorithm, candidate.options, slots)
         settings = bandit.settings
         programs = Programs(policy, settings["seed"], floor if candidate.floor is None else candidate.floor)
         state = State(
@@ -152,13 +148,6 @@ class _Nobody:
     def __enter__(self) -> None: ...
 
     def __exit__(self, *_: object) -> None: ...
-
-
-def policy_of(candidate: Candidate, slots: int) -> Policy:
-    """Its policy. Raises InputError for an algorithm or options that there are not, and for another shape."""
-    if taken := [name for name in RESERVED if name in candidate.options]:
-        raise InputError(f"options must not set {taken[0]}: a candidate sees what the service sees, {slots} slots.")
-    return build(candidate.algorithm, dim=slots, **candidate.options)
 
 
 def _plain(candidate: Candidate) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from neuralucb.online.compiled import Programs
 from neuralucb.online.lesson_record import warn
 from neuralucb.policy import Belief
 from neuralucb.runtime.errors import InputError, StorageError
-from neuralucb.service.candidate import Shadow, policy_of
+from neuralucb.service.candidate import Shadow
 from neuralucb.service.events import EventBook, candidates_fields
 from neuralucb.service.progressive import Watch
+from neuralucb.service.servable import servable
 from neuralucb.service.store import Candidate, CandidateReport, Settings
 
 __all__ = ["ORIGINAL", "Candidates"]
@@ -81,7 +82,7 @@ class Candidates:
         """Add one, or replace it by another; returns whether it is new."""
         plan = self._book.plan
         assert plan is not None
-        policy_of(candidate, plan.slots)  # refused before it waits for a lesson
+        servable(candidate.algorithm, candidate.options, plan.slots)  # refused before it waits for a lesson
         with self._lock:
             if name == self.deciding()[0]:
                 raise InputError(f"name must not be {name!r}, which decides; choose another.")

@@ -106,13 +106,14 @@ def read_config(path: Path | None) -> Config:
         _record(path, "events", given, dict.fromkeys(Settings._fields))
         settings = check_settings(given["events"], f"{path} [events]")
     tokens = _record(path, "tokens", given, {role: [] for role in Tokens._fields})
+    limits = _limits(path, given)
     return Config(
         _plan(path, given),
         settings,
-        _limits(path, given),
+        limits,
         Tokens(**{role: _tokens(path, role, words) for role, words in tokens.items()}),
         store["sync"],
-        _at_least_one(path, "store", "arms", store["arms"]),
+        _arms(path, given, limits.arms),
         _candidates(path, given),
         (_at_least_one(path, "store", "snapshots", store["snapshots"]), store["snapshot_days"])
         if {"snapshots", "snapshot_days"} & set(given.get("store", {}))
@@ -152,7 +153,10 @@ def check_settings(fields: Mapping[str, Any], where: str = "settings") -> Settin
     if not isinstance(read["learning"], bool):
         raise InputError(f"{where}: learning must be true or false, got {read['learning']!r:.80}.")
     if not is_real(read["default_reward"]) or abs(read["default_reward"]) > LARGEST_REWARD:
-        raise InputError(f"{where}: default_reward must be a number, got {read['default_reward']!r:.80}.")
+        raise InputError(
+            f"{where}: default_reward must be a number of at most {LARGEST_REWARD:g}, got "
+            f"{read['default_reward']!r:.80}."
+        )
     wait = read["wait_seconds"]
     if wait is not None and (not is_real(wait) or not 0 <= wait <= 1e9):
         raise InputError(f"{where}: wait_seconds must be seconds, or null for ever, got {wait!r:.80}.")
@@ -167,7 +171,9 @@ def check_settings(fields: Mapping[str, Any], where: str = "settings") -> Settin
     if read["floor"] is not None and (not is_real(read["floor"]) or not 0 <= read["floor"] <= 1):
         raise InputError(f"{where}: floor must be from 0 to 1, or null for the plan's, got {read['floor']!r:.80}.")
     if read["rate"] is not None and (not is_real(read["rate"]) or not 0 < read["rate"] <= 1e6):
-        raise InputError(f"{where}: rate must be above 0, or null for no limit, got {read['rate']!r:.80}.")
+        raise InputError(
+            f"{where}: rate must be above 0 and at most 1e6, or null for no limit, got {read['rate']!r:.80}."
+        )
     if read["schedule"] is not None:
         if not isinstance(read["schedule"], str) or len(read["schedule"]) > LONGEST_ID:
             raise InputError(f'{where}: schedule must be such as "10:500,100", got {read["schedule"]!r:.80}.')
@@ -268,6 +274,14 @@ def _tokens(path: Path, role: str, words: Any) -> tuple[str, ...]:
     if not isinstance(words, list) or not all(isinstance(word, str) and len(word) >= 16 for word in words):
         raise InputError(f"{path} [tokens]: {role} must be a list of words of at least 16 characters.")
     return tuple(words)
+
+
+def _arms(path: Path, given: Mapping[str, Any], most: int) -> int:
+    """For how many arms decisions are compiled."""
+    arms = _at_least_one(path, "store", "arms", given.get("store", {}).get("arms", min(Config().arms, most)))
+    if arms > most:
+        raise InputError(f"{path} [store]: arms must be at most [limits] arms, {most}, got {arms}.")
+    return arms
 
 
 def _at_least_one(path: Path, section: str, name: str, value: Any) -> int:

@@ -1,9 +1,10 @@
 """The embedded store: one process, an `OnlineBandit` with its journal, and the events in the same journal."""
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from neuralucb.online.disk import storage_errors
 from neuralucb.online.journal import Sync
 from neuralucb.online.removal import Removal, check_period
 from neuralucb.online.snapshots import Retention
+from neuralucb.runtime.decimals import decimal
 from neuralucb.runtime.errors import InputError
 from neuralucb.service.arm_sizes import ArmSizes
 from neuralucb.service.bandit_folder import open_folder
@@ -63,6 +65,12 @@ RETENTION = Retention(5, 7)
 
 SETTLED = 256
 """Events that are settled in one record."""
+
+LAST = 2000
+"""Of the events that a restart finds, those by which it knows how many arms requests have."""
+
+PREPARING_SECONDS = 3.0
+"""For which a new store waits for its process of lessons, once decisions are compiled."""
 
 HEALTH_SECONDS = 1.0
 """For how long an examination counts as new."""
@@ -118,9 +126,21 @@ class EmbeddedStore:
         return self._book.plan
 
     def warm_up(self) -> None:
-        """Compile what the first requests need; not lessons, for which no request waits."""
+        """Compile what the first requests need, and meanwhile what the first lesson of a new bandit needs.
+
+        One that is started again is ready before its process of lessons, which begins then, at its low priority. So
+        do programs for as many arms as earlier requests had.
+        """
+        preparing = threading.Thread(target=self._learner.prepare, daemon=True)
         with self._learner.pause:  # a snapshot after a long replay would compete with it
+            is_new = not self._bandit.state.observations.total
+            if is_new:
+                preparing.start()
             self._sizes.compile(self._bandit.state.programs, self._bandit.state.belief)
+            if is_new:
+                preparing.join(PREPARING_SECONDS)
+        last = itertools.islice(reversed(self._book.events.values()), LAST)
+        self._sizes.expect(len(event.arms) for event in last)
 
     def vocabulary(self) -> list[str]:
         """Names with slots of their own."""
@@ -241,6 +261,8 @@ class EmbeddedStore:
             floor = self._floor(settings)
             if floor != self._floor(self._book.settings):
                 programs = Programs(self._bandit.policy, self._bandit.settings["seed"], floor)
+                for size in self._sizes.ready:
+                    self._compile_aside(programs, size)
                 self._sizes.compile(programs, self._bandit.state.belief)
             self._bandit.record({"settings": settings._asdict()})
             self._bandit.state.programs.set_floor(floor)
@@ -323,6 +345,8 @@ class EmbeddedStore:
     def close(self) -> None:
         """Wait for the lesson under way, and sync."""
         with closing(self._bandit), closing(self._learner):
+            if self._bandit.lesson_process is not None:
+                self._bandit.lesson_process.stop_compiling()
             self._sizes.close()
             self._candidates.close()
 
@@ -337,8 +361,19 @@ class EmbeddedStore:
 
     def _prepare(self, size: int) -> None:
         """Compile decisions over so many arms."""
+        self._compile_aside(self._bandit.state.programs, size)
         with self._configuring:  # programs are not replaced meanwhile
             self._sizes.compile_size(self._bandit.state.programs, self._bandit.state.belief, size)
+
+    def _compile_aside(self, programs: Programs, size: int) -> None:
+        """Compile decisions over so many arms in the process of lessons, at its priority; here they are loaded then."""
+        process = self._bandit.lesson_process
+        if process is None:
+            return
+        for decisions in self._sizes.decisions:
+            if not self._sizes.is_closing:
+                with suppress(RuntimeError):  # it has ended: they are compiled here
+                    process.compile_choices(programs, decisions, size)
 
     def _resolve(self, events: Iterable[Kept], memo: dict[str, Any] | None) -> None:
         """Record changes of events, and tell the bandit the rewards of those that have theirs now."""
@@ -383,7 +418,7 @@ class EmbeddedStore:
             "journal_bytes": health.journal_bytes,
             "compiled": health.compiled,
             "relearning": self._bandit.state.relearns,
-            "loss": health.loss,
+            "loss": decimal(health.loss),
         }
         finite = {name: float(value) for name, value in gauges.items() if np.isfinite(value)}
         writable = "accepts no more writes" not in (health.failure or "")

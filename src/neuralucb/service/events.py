@@ -16,6 +16,7 @@ from neuralucb.features import Vocabulary
 from neuralucb.online.annex import Exported
 from neuralucb.online.ledger import PER_ARM, PER_CHOICE, column
 from neuralucb.online.pending import let_others_run
+from neuralucb.runtime.decimals import decimal, decimals
 from neuralucb.service.recent import RecentOutcomes
 from neuralucb.service.store import (
     Answer,
@@ -97,8 +98,8 @@ class Kept(NamedTuple):
 
     def explained(self, features: bytes | None) -> Explained:
         """Everything about it."""
-        mean, width = (self.numbers(name).astype(np.float64) for name in ("mean", "width"))
-        exploration = float(column(self.row[None], "exploration")[0])
+        mean, width = (decimals(self.numbers(name)) for name in ("mean", "width"))
+        exploration = decimal(column(self.row[None], "exploration").item())
         return Explained(self.answer(), mean, width, exploration, self.status, self.value, features, self.user)
 
     def numbers(self, name: str) -> np.ndarray:
@@ -321,14 +322,13 @@ def read_rows(
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
     """Of each decision the position used, and the propensities, scores and preferred position of its first arms.
 
-    The same numbers, to the last bit, for one row and for many.
+    The same numbers, to the last bit, for one row and for many; as decimals of the rows' precision.
 
     rows     [B, 4P + 4] as the policy made them
     allowed  [B, P] arms that the request allowed
     counts   how many arms each has
     """
-    score, shares = (column(rows, name).astype(np.float64) for name in ("score", "propensities"))
-    shares /= shares.sum(axis=1, keepdims=True)
+    score, shares = decimals(column(rows, "score")), decimals(column(rows, "propensities"), by_value=True)
     preferred = np.where(allowed, score, -np.inf).argmax(axis=1).tolist()
     chosen = column(rows, "chosen").astype(np.intp).tolist()
     for row, count in enumerate(counts):

@@ -195,8 +195,11 @@ def _is_local(host: str) -> bool:
 
 
 def _decoded(part: str) -> str:
-    """A part of a path; bytes that are not UTF-8 are refused later, as no id has them."""
-    return unquote(part, errors="replace")
+    """A part of a path; no id has bytes that are not UTF-8."""
+    try:
+        return unquote(part, errors="strict")
+    except UnicodeDecodeError:
+        raise ServiceError("invalid_request", f"a path must be percent-encoded UTF-8, got {part:.80}.") from None
 
 
 def _token(headers: Sequence[tuple[bytes, bytes]]) -> bytes:

@@ -11,8 +11,11 @@ import time
 from collections.abc import Callable
 
 from neuralucb.online import OnlineBandit
+from neuralucb.online.compiled import history_capacities, history_capacity
 from neuralucb.online.lessons import log_failure
+from neuralucb.runtime.decimals import decimal
 from neuralucb.schedules import next_due, read_schedule
+from neuralucb.service.rest import Rest
 from neuralucb.service.store import LessonReport
 
 __all__ = ["Learner"]
@@ -22,6 +25,12 @@ LOOK_SECONDS = 0.05
 
 REST = 9.0
 """Seconds of rest per second of a lesson or a snapshot: the slowest decisions are those beside one."""
+
+FAILED_SECONDS = 5.0
+"""Before another process is started for lessons, where one could not be, or has ended."""
+
+SOON = 500
+"""Observations for whose lessons all is compiled before the first one."""
 
 SNAPSHOT_CHANGES, SNAPSHOT_SECONDS = 10_000, 60.0
 """Decisions and rewards, and seconds, between two snapshots: both must have passed."""
@@ -49,10 +58,22 @@ class Learner:
         """held by whoever wants neither lessons nor snapshots to begin for a while"""
         self.problem: str | None = None
         """why the last lesson or snapshot could not be made, if so"""
-        self._last_seconds = 0.0
-        """what the last lesson took"""
+        self._rest = Rest(REST)
         self._thread = threading.Thread(target=self._run, name="lessons", daemon=True)
         self._thread.start()
+
+    def prepare(self) -> bool:
+        """Start the process that makes lessons, if another one does, and compile the next; whether that went well."""
+        process = self._bandit.lesson_process
+        try:
+            if process is not None:
+                count, window = self._count(), self._bandit.state.observations.window
+                soon = count + SOON if window is None else min(count + SOON, window)
+                process.prepare(self._bandit.state, history_capacities(count, soon))
+        except RuntimeError as problem:
+            self.problem = log_failure(problem)
+            return False
+        return True
 
     def words(self) -> str:
         """When the last good lesson was."""
@@ -64,6 +85,8 @@ class Learner:
         if self._stop.is_set():
             return
         self._stop.set()
+        if self._bandit.lesson_process is not None:
+            self._bandit.lesson_process.stop_compiling()
         self._thread.join()
         if self._changes() - self._snapshot_at[1] >= CLOSING_CHANGES:
             self._make(self._snapshot)
@@ -73,22 +96,35 @@ class Learner:
         return next_due(read_schedule(schedule), since=self._bandit.state.learned_at)
 
     def _run(self) -> None:
+        is_first = True
         while not self._stop.wait(LOOK_SECONDS):
             with self.pause:
                 began = time.monotonic()
             rest = 0.0
-            if self._is_lesson_due():
+            if is_first and self._is_on() and not self.prepare():
+                rest = FAILED_SECONDS
+            elif self._is_lesson_due():
+                began, is_compiled = time.monotonic(), self._is_compiled()
                 self._make(self._learn)
                 seconds = time.monotonic() - began
-                # one that starts its process or compiles takes long once: the first one would be rested for for minutes
-                rest, self._last_seconds = REST * min(seconds, self._last_seconds), seconds
+                rest = self._rest.after(seconds, was_compiled=is_compiled)
             if began - self._snapshot_at[0] >= SNAPSHOT_SECONDS and (
                 self._changes() - self._snapshot_at[1] >= SNAPSHOT_CHANGES
             ):
                 wrote = time.monotonic()
                 self._make(self._snapshot)
                 rest += REST * (time.monotonic() - wrote)
+            is_first = False
             self._stop.wait(rest)
+
+    def _count(self) -> int:
+        """Observations to learn from."""
+        return len(self._bandit.state.observations.in_window()[1])
+
+    def _is_compiled(self) -> bool:
+        """Whether the next lesson needs nothing that its process has not compiled; where there is none, who knows."""
+        process = self._bandit.lesson_process
+        return process is None or process.has_prepared([history_capacity(self._count())])
 
     def _is_lesson_due(self) -> bool:
         if self._bandit.state.relearns:  # also while learning is paused: what was removed must not be known
@@ -103,7 +139,7 @@ class Learner:
     def _learn(self) -> None:
         began = time.monotonic()
         lesson = self._bandit.learn()
-        loss = lesson.loss if math.isfinite(lesson.loss) else None
+        loss = decimal(lesson.loss) if math.isfinite(lesson.loss) else None
         report = LessonReport(
             time.time(), lesson.observations, lesson.promoted, loss, lesson.failure, time.monotonic() - began
         )

@@ -36,7 +36,7 @@ async def rank(call: Call) -> Reply:
     answer = made.answer
     if call.engine.store.settings().mode == "apprentice":
         call.metrics.matched["true" if answer.preferred == answer.position else "false"] += 1
-    chances = answer.propensities.tolist()
+    chances = (answer.propensities / answer.propensities.sum()).tolist()  # of the policy they are rounded
     ranking = [{"id": answer.arms[place], "probability": chances[place]} for place in ranked(made)]
     body = {"ranking": ranking, "eventId": answer.event_id, "rewardActionId": answer.arms[answer.position]}
     return json_reply(body, 201)

@@ -159,9 +159,9 @@ class Answer(NamedTuple):
     position: int
     """of the arm to use"""
     propensities: np.ndarray
-    """[K] float64, sums to 1; 0 for arms that were not allowed; 1 for one that was imposed"""
+    """[K] float64, as recorded, sums to 1 but for rounding; 0 for arms that were not allowed; 1 for one imposed"""
     score: np.ndarray
-    """[K] float64, finite: by which the policy ranks the arms"""
+    """[K] float64, finite: by which the policy ranks the arms; all as decimals of its precision"""
     preferred: int
     """the allowed arm with the highest score: with an imposed one, what the policy would have done"""
     version: int

@@ -1,5 +1,7 @@
 """A store by its address: a folder, or a database."""
 
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -32,14 +34,21 @@ def open_store(
                 f"--store postgresql://… needs {problem.name}: pip install 'neuralucb[postgres]'."
             ) from None
         opened = module.open_postgres(address, plan, snapshots=retention)
-        opened.warm_up(arms)
-        served: Store = opened
-        return served
+        return _ready(opened, partial(opened.warm_up, arms))
     if "://" in address:
         raise InputError(f"--store must be a folder, or postgresql://…, got {address.partition('://')[0]!r:.40}://….")
     from neuralucb.service.embedded import RETENTION, EmbeddedStore
 
     kept = RETENTION if retention is None else Retention(*retention)
     store = EmbeddedStore(Path(address), plan, sync=sync, arms=arms, retention=kept, learning="process")
-    store.warm_up()
+    return _ready(store, store.warm_up)
+
+
+def _ready(store: Store, warm_up: Callable[[], None]) -> Store:
+    """The store, once it has compiled what the first requests need; closed if that fails."""
+    try:
+        warm_up()
+    except BaseException:
+        store.close()
+        raise
     return store

@@ -8,6 +8,7 @@ import numpy as np
 from neuralucb.online.compiled import Programs, power_of_two
 from neuralucb.online.ledger import column
 from neuralucb.policy import Belief
+from neuralucb.runtime.decimals import decimal, decimals
 from neuralucb.service.postgres.schema import is_storable
 from neuralucb.service.store import Refusal, Request
 
@@ -15,7 +16,7 @@ __all__ = ["Chosen", "choose", "unstorable"]
 
 
 class Chosen(NamedTuple):
-    """What a request is answered, before it is written; per-arm numbers are float64 of length K."""
+    """What a request is answered, before it is written; per-arm numbers are float64 of length K, as decimals."""
 
     number: int
     """of the decision, with which its random key is made"""
@@ -77,9 +78,8 @@ def _score(programs: Programs, belief: Belief, requests: list[Request], first: i
 def _read(row: np.ndarray, request: Request, number: int) -> Chosen | Refusal:
     """One choice, from a row [1, 4C + 4] of which the first K arms are the request's."""
     arms = len(request.arms)
-    mean, width, score, shares = (
-        column(row, name)[0, :arms].astype(np.float64) for name in ("mean", "width", "score", "propensities")
-    )
+    mean, width, score = (decimals(column(row, name)[0, :arms]) for name in ("mean", "width", "score"))
+    shares = decimals(column(row, "propensities")[0, :arms], by_value=True)
     allowed = request.allowed
     for name, values in (("mean", mean), ("width", width), ("score", score)):
         if not np.isfinite(values[allowed]).all():
@@ -92,8 +92,7 @@ def _read(row: np.ndarray, request: Request, number: int) -> Chosen | Refusal:
     for values in (mean, width, score):  # of arms that were not allowed: in no answer may there be NaN
         values[~np.isfinite(values)] = values[allowed].min()
     shares[~allowed] = 0.0
-    shares /= shares.sum()
-    chosen, greedy, exploration = (float(column(row, name)[0]) for name in ("chosen", "greedy", "exploration"))
+    chosen, greedy, exploration = (decimal(column(row, name).item()) for name in ("chosen", "greedy", "exploration"))
     position = int(chosen)
     if request.imposed is not None:
         position = request.imposed

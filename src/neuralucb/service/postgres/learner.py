@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralucb.algorithms import build
-from neuralucb.online.compiled import Programs
+from neuralucb.online.compiled import Programs, history_capacity
 from neuralucb.online.context_shape import ContextShape, shape_of_policy
+from neuralucb.online.lesson_process import LessonProcess
 from neuralucb.online.lesson_record import warn
 from neuralucb.online.lessons import Lesson, log_failure, train
 from neuralucb.online.state import Event, State
 from neuralucb.policy import Policy
+from neuralucb.runtime.decimals import decimal
 from neuralucb.runtime.errors import StorageError
 from neuralucb.schedules import default_schedule, next_due, read_schedule
 from neuralucb.service.postgres import models
@@ -27,9 +29,11 @@ from neuralucb.service.postgres.lease import DeposedError, Lease
 from neuralucb.service.postgres.link import Link
 from neuralucb.service.postgres.retention import Retention, tidy
 from neuralucb.service.postgres.schema import read_settings
+from neuralucb.service.rest import Rest
+from neuralucb.service.servable import servable
 from neuralucb.service.store import Plan, Settings
 
-__all__ = ["Learner", "Observed", "new_state"]
+__all__ = ["Learner", "Observed", "check_plan", "new_state"]
 
 ROWS = 4096
 """Rewards per batch, at most."""
@@ -42,6 +46,10 @@ PUBLISH = 0.25
 
 LOADING = 300.0
 """Seconds that reading all observations may take."""
+
+PREPARING, FIRST = 5.0, 60.0
+"""Seconds for which a lesson waits, after an election, for the process that is to make it; then it is made here. A
+bandit that has learned must not stand still, though learners were killed every few seconds; a new one has time."""
 
 HOLD = 60.0
 """Seconds without lessons after one that ended with an error."""
@@ -91,11 +99,21 @@ class Observed(NamedTuple):
 class Learner:
     """Learns while it is elected; otherwise it waits. `run` is a thread's, or a whole process's.
 
-    rest  seconds without a lesson per second of one, for a process that also serves
+    rest     seconds without a lesson per second of one, for a process that also serves
+    process  makes lessons in place of this one, which serves; it is started at an election
     """
 
     def __init__(
-        self, link: Link, reader: Link, state: State, plan: Plan, *, name: str, retention: Retention, rest: float = 0.0
+        self,
+        link: Link,
+        reader: Link,
+        state: State,
+        plan: Plan,
+        *,
+        name: str,
+        retention: Retention,
+        rest: float = 0.0,
+        process: LessonProcess | None = None,
     ) -> None:
         self.lease: Lease = Lease(link, name)
         self.problem: str | None = None
@@ -107,7 +125,12 @@ class Learner:
         self._schedule = read_schedule(self._own_schedule)
         self._name = name
         self._retention = retention
-        self._rest = rest
+        self._rest = Rest(rest)
+        self._process = process
+        self._preparing: threading.Thread | None = None
+        """starts the process, and lets it compile; rewards are absorbed meanwhile"""
+        self._prepare_until = 0.0
+        """no lesson before this time, as long as it does"""
         self._stop = threading.Event()
         self._position = 0
         """of the last outcome that was absorbed"""
@@ -127,6 +150,7 @@ class Learner:
                 self.problem = None
                 if elected:
                     self.load()
+                    self._prepare()
                     while not self._stop.is_set():
                         if not self.step():
                             self._stop.wait(IDLE)
@@ -138,10 +162,14 @@ class Learner:
                 self.problem = log_failure(problem)
             self._stop.wait(5 * IDLE)
         self.lease.resign()
+        if self._process is not None:
+            self._process.close()
 
     def stop(self) -> None:
         """End `run`, after the lesson under way."""
         self._stop.set()
+        if self._process is not None:
+            self._process.stop_compiling()
 
     def step(self) -> bool:
         """Settle, absorb one batch, make the lesson that is due, publish; whether there was anything to absorb."""
@@ -156,7 +184,8 @@ class Learner:
             batch = Observed.read(cursor.fetchall(), self._state.shape)
         if len(batch.rewards):
             self._absorb(batch)
-        if time.monotonic() < self._hold_until:
+        now = time.monotonic()
+        if now < self._hold_until or (now < self._prepare_until and self._is_preparing()):
             pass
         elif deletion is not None:
             self._relearn(deletion)
@@ -195,6 +224,26 @@ class Learner:
         self._replay(since, learning=settings.learning)
         self._is_published = False  # the database may have lost the newest one, which it does not log
 
+    def _prepare(self) -> None:
+        """Start the process of lessons, and let it compile the next one, while rewards are absorbed."""
+        process, rows = self._process, len(self._state.observations.in_window()[1])
+        if process is None:
+            return
+
+        def prepare() -> None:
+            try:
+                process.prepare(self._state, [history_capacity(rows)])
+            except RuntimeError as problem:  # the next lesson tries again, and is held up if that fails, too
+                self.problem = log_failure(problem)
+
+        self._preparing = threading.Thread(target=prepare, name="learner's process", daemon=True)
+        self._preparing.start()
+        has_learned = self._state.lessons.good_at is not None
+        self._prepare_until = time.monotonic() + (PREPARING if has_learned else FIRST)
+
+    def _is_preparing(self) -> bool:
+        return self._preparing is not None and self._preparing.is_alive()
+
     def _settle(self, cursor: Any, settings: Settings) -> None:
         cursor.execute("SELECT settle_events(%s, %s)", (ROWS, settings.default_reward))
         found = [status for (status,) in cursor.fetchall()]
@@ -222,8 +271,12 @@ class Learner:
         state.apply(Event("start", {}, {}))
         training = state.training
         assert training is not None
+        number = state.counts["learned"] + state.counts["diverged"]
+        process = None if self._is_preparing() else self._process
+        was_compiled = process is not None and process.has_prepared([history_capacity(len(training.rewards))])
         try:
-            lesson, arrays = train(state, training, state.counts["learned"] + state.counts["diverged"])
+            make = train if process is None else process.train
+            lesson, arrays = make(state, training, number)
         except Exception as problem:  # memory, for example: observations go on, and it is tried again later
             state.abandon()
             self.problem, self._hold_until = log_failure(problem), time.monotonic() + HOLD
@@ -235,7 +288,7 @@ class Learner:
         self.problem = state.lessons.failure(state.counts["refused"])
         seconds = time.monotonic() - began
         self._record(lesson, seconds, deletion)
-        self._hold_until = time.monotonic() + self._rest * seconds
+        self._hold_until = time.monotonic() + self._rest.after(seconds, was_compiled=was_compiled)
 
     def _record(self, lesson: Lesson, seconds: float, deletion: int | None) -> None:
         kind = "lesson" if deletion is None else "relearn"
@@ -246,7 +299,7 @@ class Learner:
                 "INSERT INTO lessons (kind, epoch, position, observations, promoted, loss, failure, seconds) "
                 "VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
                 (kind, self.lease.epoch, self._position, lesson.observations, lesson.promoted,
-                 lesson.loss if np.isfinite(lesson.loss) else None, lesson.failure, seconds),
+                 decimal(lesson.loss) if np.isfinite(lesson.loss) else None, lesson.failure, seconds),
             )  # fmt: skip
             if deletion is not None:
                 _forget_models(cursor, deletion)
@@ -299,6 +352,13 @@ def new_state(plan: Plan) -> State:
     policy = _policy(plan.algorithm, plan.slots, json.dumps(dict(plan.options), sort_keys=True))
     programs = Programs(policy, plan.seed, plan.floor)
     return State(programs, shape_of_policy(policy, None), window=plan.window, normalize=False, capacity=None)
+
+
+def check_plan(plan: Plan) -> None:
+    """Refuse the plan of a new bandit if it cannot be served: it is kept for ever."""
+    servable(plan.algorithm, plan.options, plan.slots)
+    read_schedule(plan.schedule or default_schedule(shared=False))
+    new_state(plan)
 
 
 @lru_cache(maxsize=4)

@@ -1,6 +1,7 @@
 """The tables of a bandit in PostgreSQL: made once, by whichever process comes first, and upgraded likewise."""
 
 import json
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
@@ -22,11 +23,13 @@ LOCKS = {"install": 1, "learner": 2, "vocabulary": 3}
 """Advisory locks, by use; the second number of each is a hash of the schema's name."""
 
 
-def install(link: Link, plan: Plan, settings: Settings) -> Plan:
+def install(link: Link, plan: Plan, settings: Settings, check: Callable[[Plan], object]) -> Plan:
     """Make the tables if they do not exist, and upgrade older ones, under a lock; returns the plan that they hold.
 
+    check  refuses a plan that cannot be served, which must not be kept
+
     Raises:
-        InputError: The schema holds a bandit of another size.
+        InputError: The plan of a new schema cannot be served, or the schema holds a bandit of another size.
         StorageError: It has a newer format, something else, or cannot be reached.
     """
     schema = link.address.schema
@@ -36,6 +39,7 @@ def install(link: Link, plan: Plan, settings: Settings) -> Plan:
         cursor.execute("SELECT to_regnamespace(%s) IS NOT NULL, to_regclass(%s)", (schema, f"{schema}.bandit"))
         has_schema, table = cursor.fetchone()
         if table is None:
+            check(plan)
             if not has_schema:
                 cursor.execute(f"CREATE SCHEMA {schema}")
             for name in ("schema.sql", "functions.sql"):

@@ -8,12 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from multiprocessing import current_process
 from typing import Any
 
-import numpy as np
-
 from neuralucb.features import Vocabulary, own_slots
-from neuralucb.online.compiled import Programs, power_of_two
+from neuralucb.online.lesson_process import LessonProcess
 from neuralucb.online.process_lock import ProcessLock
 from neuralucb.online.removal import check_period
 from neuralucb.runtime.errors import InputError, StorageError
@@ -21,9 +20,10 @@ from neuralucb.service.postgres import events, snapshots, statistics
 from neuralucb.service.postgres.activity import recent_activity
 from neuralucb.service.postgres.address import Address, read_address
 from neuralucb.service.postgres.choosing import Chosen, choose, unstorable
+from neuralucb.service.postgres.decision_programs import DecisionPrograms
 from neuralucb.service.postgres.erasure import PATIENCE, exclusion
 from neuralucb.service.postgres.follower import Follower, read_arms
-from neuralucb.service.postgres.learner import Learner, new_state
+from neuralucb.service.postgres.learner import Learner, check_plan, new_state
 from neuralucb.service.postgres.link import Link
 from neuralucb.service.postgres.retention import Retention
 from neuralucb.service.postgres.schema import LOCKS, install, is_storable, read_settings, settings_json
@@ -51,6 +51,9 @@ __all__ = ["PostgresStore", "open_postgres"]
 REST = 3.0
 """Seconds without a lesson per second of one, where decisions are made beside it."""
 
+LAST = 256
+"""Decisions by which it is known how many arms requests have."""
+
 BLOCK = 1024
 """Numbers of decisions that a process takes at a time."""
 
@@ -73,13 +76,12 @@ class PostgresStore:
         self._learner: Learner | None = None
         self._thread: threading.Thread | None = None
         try:
-            self.plan: Plan = install(self._links["questions"], plan, Settings())
-            self._programs = new_state(self.plan).programs
-            self._floor, self._sizes = self.plan.floor, (1, 0)
+            self.plan: Plan = install(self._links["questions"], plan, Settings(), check_plan)
+            self._deciding = DecisionPrograms(new_state(self.plan).programs, self.plan)
             self._links["questions"].execute(
                 "INSERT INTO processes (name, role) VALUES (%s, %s) ON CONFLICT DO NOTHING", self.name, address.role
             )
-            initial = self._programs.init()
+            initial = self._deciding.programs.init()
             self._follower = Follower(self._links["models"], initial, self.name, self._use)
             self._follower.start()
             self._statistics = statistics.Statistics(self._links["questions"])
@@ -98,10 +100,13 @@ class PostgresStore:
         """The learner of this process, elected or not; None in one that only serves."""
         return self._learner
 
-    def warm_up(self, arms: int = 16, decisions: int = 8) -> None:
-        """Compile what the first decisions over so many arms need, and up to so many of them at once."""
-        self._sizes = arms, decisions
-        self._compile(self._programs)
+    def warm_up(self, arms: int = 16) -> None:
+        """Compile what the first decisions over so many arms need, and over as many as recent ones had."""
+        recent = self._ask(
+            "SELECT DISTINCT cardinality(arms) FROM (SELECT arms FROM decisions ORDER BY number DESC LIMIT %s) AS last",
+            LAST,
+        )
+        self._deciding.warm_up((arms, *(count for (count,) in recent)), self._follower.served.belief)
 
     def vocabulary(self) -> list[str]:
         """Names of features that have a slot of their own, in the order of slots."""
@@ -134,7 +139,7 @@ class PostgresStore:
             request.event_id: refusal for request in requests if (refusal := unstorable(request))
         }
         asked = [requests[index] for index in sorted(first.values()) if requests[index].event_id not in answers]
-        made = choose(self._programs, served.belief, asked, self._take_numbers(len(asked)))
+        made = choose(self._deciding.programs, served.belief, asked, self._take_numbers(len(asked)))
         pairs = [(request, each) for request, each in zip(asked, made, strict=True) if isinstance(each, Chosen)]
         written, stored = self._write(pairs, served.version, settings)
         answers |= written
@@ -322,19 +327,9 @@ class PostgresStore:
     def _ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._questions.execute(statement, *values)
 
-    def _compile(self, programs: Programs) -> None:
-        belief, size = self._follower.served.belief, power_of_two(self._sizes[0])
-        for count in (2**power for power in range(self._sizes[1].bit_length())):
-            contexts = np.zeros((count, size, self.plan.slots), np.float32)
-            programs.choose_many(0, belief, contexts, np.ones((count, size), bool), capacity=size)
-
     def _use(self, settings: Settings) -> None:
-        """Decide as settings say: another floor is compiled before, while decisions are made with the old one."""
-        floor = self.plan.floor if settings.floor is None else settings.floor
-        if floor != self._floor:
-            self._compile(Programs(self._programs.policy, self.plan.seed, floor))
-            self._programs.set_floor(floor)
-            self._floor = floor
+        """Decide as settings say."""
+        self._deciding.use_floor(settings.floor, self._follower.served.belief)
 
     def _change_arms(self, statement: str, *values: Any) -> bool:
         """Change arms in all replicas; the one result of the statement."""
@@ -352,14 +347,18 @@ class PostgresStore:
     def _start_learner(self, retention: Retention) -> None:
         writer, reader = (Link(self.address, use) for use in ("learner", "history"))
         self._links |= {"learner": writer, "history": reader}
+        state, serves = new_state(self.plan), self.address.role == "all"
+        settings = {"seed": self.plan.seed, "window": self.plan.window, "normalize": False}
+        process = LessonProcess(state.programs.policy, settings) if serves and not current_process().daemon else None
         self._learner = Learner(
             writer,
             reader,
-            new_state(self.plan),
+            state,
             self.plan,
             name=self.name,
             retention=retention,
-            rest=REST if self.address.role == "all" else 0.0,
+            rest=REST if serves else 0.0,
+            process=process,
         )
         self._thread = threading.Thread(target=self._learner.run, name="learner", daemon=True)
         self._thread.start()
