@@ -1,7 +1,6 @@
 """Encodings of shared contexts: equal to the network they stand for, in value, gradient, Z and training."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -14,9 +13,11 @@ from neuralucb.networks.encodings import concat, disjoint, heads
 from neuralucb.networks.mlp import mlp
 from neuralucb.policy import Slot
 from neuralucb.training import sgd
+from tests.networks.helpers import compiled, gradients, many
 from tests.reference import lin_ucb
 
 DIM, ARMS, WIDTH = 3, 4, 6
+VECTOR = jax.jit(dense)
 
 
 def padded(slot):
@@ -28,7 +29,7 @@ def padded(slot):
 
 def padded_weights(weights):
     """[K, m, d] blocks side by side: [m, K d]."""
-    return (jnp.concatenate(list(weights[0]), axis=1), *weights[1:])
+    return (np.concatenate(list(np.asarray(weights[0])), axis=1), *weights[1:])
 
 
 def slots(count, seed=0):
@@ -44,13 +45,13 @@ def one(many, index):
 @pytest.fixture(params=[2, 3], ids=["L=2", "L=3"])
 def networks(request):
     shape = {"width": WIDTH, "depth": request.param}
-    return disjoint(mlp(DIM, **shape), ARMS), mlp(DIM * ARMS, **shape)
+    return compiled(disjoint(mlp(DIM, **shape), ARMS)), compiled(mlp(DIM * ARMS, **shape))
 
 
 def in_padded_order(gradient):
     """A disjoint gradient as the padded network's vector: blocks side by side."""
-    blocks = np.asarray(dense((gradient[0],))).reshape(ARMS, WIDTH, DIM)
-    return np.concatenate([np.concatenate(list(blocks), axis=1).ravel(), dense(gradient[1:])])
+    blocks, others = VECTOR((gradient[0],)), VECTOR(gradient[1:])
+    return np.concatenate([np.concatenate(list(np.reshape(blocks, (ARMS, WIDTH, DIM))), axis=1).ravel(), others])
 
 
 def test_disjoint_is_the_zero_padded_network(key, networks):
@@ -61,15 +62,17 @@ def test_disjoint_is_the_zero_padded_network(key, networks):
         assert_allclose(
             ours.apply(weights, slot), theirs.apply(padded_weights(weights), padded(slot)), rtol=1e-5, atol=1e-6
         )
-        expected = dense(theirs.tangent(padded_weights(weights), padded(slot))[1])
+        expected = VECTOR(theirs.tangent(padded_weights(weights), padded(slot))[1])
         assert_allclose(in_padded_order(ours.tangent(weights, slot)[1]), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_disjoint_widths_and_determinants_are_those_of_the_zero_padded_network(key, networks):
     ours, theirs = networks
     weights = ours.init(key)
-    mine = diagonal(weights, ridge=0.3)
-    whole = diagonal(padded_weights(weights), ridge=0.3)
+    mine, whole = (
+        design._replace(width=jax.jit(design.width), add=jax.jit(design.add), log_det=jax.jit(design.log_det))
+        for design in (diagonal(weights, ridge=0.3), diagonal(padded_weights(weights), ridge=0.3))
+    )
     z, w = mine.init(), whole.init()
     for index in range(8):
         slot = one(slots(8), index)
@@ -78,7 +81,7 @@ def test_disjoint_widths_and_determinants_are_those_of_the_zero_padded_network(k
         z, w = mine.add(z, g), whole.add(w, h)
     assert_allclose(mine.log_det(z), whole.log_det(w), rtol=1e-5)
     a, b = (ours.tangent(weights, one(slots(8), index))[1] for index in (0, 1))
-    assert_allclose(inner(a, b), dense(a) @ dense(b), rtol=1e-4, atol=1e-6)
+    assert_allclose(jax.jit(inner)(a, b), np.asarray(VECTOR(a)) @ VECTOR(b), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("batch_size", [8, 300])  # through all blocks, and in tiles
@@ -86,15 +89,17 @@ def test_disjoint_training_is_that_of_the_zero_padded_network(key, networks, bat
     ours, theirs = networks
     weights = ours.init(key)
     rows = slots(20)
-    rewards = jnp.asarray(np.random.default_rng(1).normal(size=20), jnp.float32)
-    long_rows = jnp.asarray(np.stack([padded(one(rows, index)) for index in range(20)]))
+    rewards = np.random.default_rng(1).normal(size=20).astype(np.float32)
+    long_rows = np.stack([padded(one(rows, index)) for index in range(20)])
     train = sgd(step_size=0.05, steps=30, batch_size=batch_size, pull=0.5)
-    count = jnp.int32(20)
-    mine, _ = train(
-        key, ours.apply_many, weights, weights, History(jax.tree.map(jnp.asarray, rows), rewards, count, count)
-    )
-    start = padded_weights(weights)
-    full_size, _ = train(key, theirs.apply_many, start, start, History(long_rows, rewards, count, count))
+    count = np.int32(20)
+
+    def trained(network, weights, rows):
+        learn = jax.jit(lambda weights, history: train(key, network.apply_many, weights, weights, history)[0])
+        return learn(weights, History(rows, rewards, count, count))
+
+    mine = trained(ours, weights, rows)
+    full_size = trained(theirs, padded_weights(weights), long_rows)
     for a, b in zip(padded_weights(mine), full_size, strict=True):
         assert_allclose(a, b, rtol=1e-3, atol=1e-5)
 
@@ -109,27 +114,23 @@ def test_disjoint_starts_as_large_as_the_zero_padded_network(key, initialization
 
 @pytest.mark.parametrize("encode", [disjoint, heads])
 def test_users_may_take_gradients_of_one_value(key, encode):
-    network = encode(mlp(DIM, width=WIDTH), ARMS)
-    weights, slot = network.init(key), one(slots(4), 2)
-    automatic = jax.grad(network.apply)(weights, slot)
-    assert_allclose(
-        np.concatenate([np.ravel(leaf) for leaf in automatic]),
-        dense(network.tangent(weights, slot)[1]) * np.sqrt(WIDTH), rtol=1e-4, atol=1e-6,
-    )  # fmt: skip
+    network = compiled(encode(mlp(DIM, width=WIDTH), ARMS))
+    _, gradient, automatic = gradients(network, network.init(key), one(slots(4), 2))
+    assert_allclose(automatic, gradient * np.sqrt(WIDTH), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("encode", [disjoint, heads])
 def test_many_rows_are_the_rows_one_by_one(key, encode):
-    network = encode(mlp(DIM, width=WIDTH, depth=3), ARMS)
+    network = compiled(encode(mlp(DIM, width=WIDTH, depth=3), ARMS))
     weights, rows = network.init(key), slots(9)
     single = [network.apply(weights, one(rows, index)) for index in range(9)]
-    assert_allclose(network.apply_many(weights, rows), single, rtol=1e-5, atol=1e-6)
+    assert_allclose(many(network, weights, rows), single, rtol=1e-5, atol=1e-6)
 
 
 def test_concat_sees_the_arm(key):
-    network = concat(mlp(DIM + ARMS, width=WIDTH), ARMS)
+    network = compiled(concat(mlp(DIM + ARMS, width=WIDTH), ARMS))
     weights, rows = network.init(key), slots(9)
-    assert_allclose(network.apply_many(weights, rows)[2], network.apply(weights, one(rows, 2)), rtol=1e-5, atol=1e-6)
+    assert_allclose(many(network, weights, rows)[2], network.apply(weights, one(rows, 2)), rtol=1e-5, atol=1e-6)
     x = rows.x[0]
     values = [float(network.apply(weights, Slot(x, np.int32(arm)))) for arm in range(ARMS)]
     assert len(set(values)) == ARMS
@@ -151,10 +152,10 @@ def test_disjoint_lin_ucb_is_lin_ucb_on_padded_contexts():
 
 
 def test_a_block_is_zero_elsewhere(wide):
-    block = Block(jnp.int32(2), jnp.ones(3), ARMS)
-    assert_allclose(dense((block,)).reshape(ARMS, 3).sum(axis=1), [0, 0, 3, 0])
+    block = Block(np.int32(2), np.ones(3), ARMS)
+    assert_allclose(np.reshape(VECTOR((block,)), (ARMS, 3)).sum(axis=1), [0, 0, 3, 0])
     design = full(ARMS * 3, ridge=1.0)
-    assert design.width(design.init(), (block,)) == pytest.approx(np.sqrt(3))
+    assert jax.jit(lambda g: design.width(design.init(), g))((block,)) == pytest.approx(np.sqrt(3))
 
 
 def test_contexts_of_another_kind_are_refused():

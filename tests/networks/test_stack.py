@@ -1,7 +1,6 @@
 """Networks beyond the paper's: equal to transcriptions, gradients, encodings, and in every algorithm with a network."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -13,6 +12,7 @@ from neuralucb.gradients import Block, dense
 from neuralucb.networks import cnn, embedding, heads, layer_norm, mlp, residual
 from neuralucb.policy import Slot
 from neuralucb.settings import read_settings
+from tests.networks.helpers import compiled, gradients, many
 from tests.nightly import in_ci
 from tests.problems.rows import X, Y
 from tests.reference import networks as reference
@@ -42,13 +42,13 @@ def context(name, *, code=2.0):
 @pytest.mark.usefixtures("wide")
 @pytest.mark.parametrize("name", MADE)
 def test_the_value_is_the_transcriptions(name, key):
-    network = MADE[name](width=WIDTH, scaling="standard", dtype="float64")
-    params, x = network.init(key), context(name)
-    expected = FORWARDS[name]([np.asarray(leaf) for leaf in params], x)
-    assert_allclose(network.apply(params, jnp.asarray(x)), expected, rtol=1e-12)
-    rows = jnp.asarray(np.stack([x, 0.5 * x]))
-    assert_allclose(network.apply_many(params, rows)[0], expected, rtol=1e-12)
-    assert_allclose(params[-1] @ network.last_layer(params, jnp.asarray(x)), expected, rtol=1e-12)
+    network = compiled(MADE[name](width=WIDTH, scaling="standard", dtype="float64"))
+    params, x = jax.tree.map(np.asarray, network.init(key)), context(name)
+    expected = FORWARDS[name](list(params), x)
+    assert_allclose(network.apply(params, x), expected, rtol=1e-12)
+    rows = np.stack([x, 0.5 * x])
+    assert_allclose(many(network, params, rows)[0], expected, rtol=1e-12)
+    assert_allclose(params[-1] @ np.asarray(network.last_layer(params, x)), expected, rtol=1e-12)
 
 
 @pytest.mark.usefixtures("wide")
@@ -61,28 +61,28 @@ def test_the_value_is_the_transcriptions(name, key):
 @pytest.mark.parametrize("shared", [False, True], ids=["own contexts", "heads"])
 def test_the_tangent_is_the_gradient_over_the_scale(name, shape, shared, key):
     network = MADE[name](width=WIDTH, dtype="float64", **shape)
-    x = jnp.asarray(context(name))
+    x = context(name)
     if shared:
-        network, x = heads(network, 3), Slot(x, jnp.int32(1))
+        network, x = heads(network, 3), Slot(x, np.int32(1))
+    network = compiled(network)
     params = network.init(key)
-    value, gradient = network.tangent(params, x)
+    value, gradient, automatic = gradients(network, params, x)
     factor = np.sqrt(WIDTH) if shape["scaling"] == "tangent" else 1
     assert_allclose(value, network.apply(params, x), rtol=1e-12)
-    automatic = dense(jax.grad(network.apply)(params, x))
-    assert_allclose(dense(gradient), automatic / factor, rtol=1e-10, atol=1e-12)
-    assert dense(gradient).size == sum(leaf.size for leaf in jax.tree.leaves(params))
+    assert_allclose(gradient, automatic / factor, rtol=1e-10, atol=1e-12)
+    assert gradient.size == sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_symmetric_starts_at_zero_everywhere(name, key):
-    network = MADE[name](width=WIDTH, initialization="symmetric", scaling="standard")
-    x = context(name).astype(np.float32)
-    assert abs(network.apply(network.init(key), x)) < 1e-5
-    assert np.abs(dense(network.tangent(network.init(key), x)[1])).max() > 0.01
+    network = compiled(MADE[name](width=WIDTH, initialization="symmetric", scaling="standard"))
+    params, x = network.init(key), context(name).astype(np.float32)
+    assert abs(float(network.apply(params, x))) < 1e-5
+    assert np.abs(gradients(network, params, x)[1]).max() > 0.01
 
 
 def test_a_residual_network_of_two_layers_is_the_papers(key):
-    ours, papers = (make(9, width=WIDTH, depth=2) for make in (residual, mlp))
+    ours, papers = (compiled(make(9, width=WIDTH, depth=2)) for make in (residual, mlp))
     params, x = papers.init(key), context("residual").astype(np.float32)
     assert_allclose(ours.apply(params, x), papers.apply(params, x), rtol=1e-6)
     jax.tree.map(
@@ -93,13 +93,14 @@ def test_a_residual_network_of_two_layers_is_the_papers(key):
 
 
 def test_a_category_moves_its_own_row_and_an_unknown_one_none(key):
-    network = MADE["embedding"](width=WIDTH)
+    network = compiled(MADE["embedding"](width=WIDTH))
     params = network.init(key)
+    written_out = jax.jit(lambda table: dense((table,)))
     for code, row in ((2.0, 2), (-1.0, None), (5.0, None)):
         x = context("embedding", code=code).astype(np.float32)
         table = network.tangent(params, x)[1][1]
         assert isinstance(table, Block)
-        moved = np.flatnonzero(np.asarray(dense((table,))).reshape(5, 2).any(axis=1))
+        moved = np.flatnonzero(np.asarray(written_out(table)).reshape(5, 2).any(axis=1))
         assert list(moved) == ([] if row is None else [row])
     missing, other = (context("embedding", code=code).astype(np.float32) for code in (-1.0, 7.0))
     assert_allclose(network.apply(params, missing), network.apply(params, other), rtol=1e-6)
@@ -152,10 +153,9 @@ def test_dense_networks_take_every_encoding(name, encoding, key):
     settings = read_settings(
         ALGORITHMS["neural-ucb"].settings, {"network": name, "encoding": encoding, "width": 4}, of="neural-ucb"
     )
-    network = make_network(name, Task(4, None, 3), settings)
-    params, slot = network.init(key), Slot(np.ones(4, np.float32), np.int32(2))
-    automatic = dense(jax.grad(network.apply)(params, slot))
-    assert_allclose(dense(network.tangent(params, slot)[1]), automatic, rtol=1e-4, atol=1e-6)
+    network = compiled(make_network(name, Task(4, None, 3), settings))
+    _, gradient, automatic = gradients(network, network.init(key), Slot(np.ones(4, np.float32), np.int32(2)))
+    assert_allclose(gradient, automatic, rtol=1e-4, atol=1e-6)
 
 
 def test_labelled_data_are_played_by_a_convolutional_network():

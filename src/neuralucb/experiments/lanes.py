@@ -265,12 +265,11 @@ def _compile_group(
     group = lanes.take(np.arange(size) % len(lanes.seeds))
     start = _batched(begin, (None, 0, 0), size)
     go_on = _batched(advance, (None, 0, 0, 0, None, None), size)
-    state = jax.eval_shape(start, data, group.seeds, group.numbers)
-    segment = np.int32(0)
-    beginning = jax.jit(start).lower(data, group.seeds, group.numbers)
+    beginning = jax.jit(start).trace(data, group.seeds, group.numbers)
+    state, segment = beginning.out_info, np.int32(0)
     going_on = jax.jit(go_on, donate_argnums=3).lower(data, group.seeds, group.numbers, state, segment, segment)
     first, second = in_order([
-        partial(_in_x64, partial(compile_soon, beginning) if is_short else beginning.compile),
+        partial(_in_x64, partial(compile_soon, beginning.lower()) if is_short else beginning.lower().compile),
         partial(_in_x64, partial(compile_soon if is_short else compile_loops, going_on)),
     ])  # fmt: skip
     return first, second
