@@ -15,7 +15,9 @@ from neuralucb.problems import Problem, Round
 
 __all__ = ["play"]
 
-ADAM = {"steps": 32, "batch_size": 32, "step_size": 1e-3, "optimizer": "adam"}
+ADAM = {
+    "steps": 32, "batch_size": 32, "step_size": 1e-3, "optimizer": "adam", "rows": "drawn", "early_end": 0.0,
+}  # fmt: skip
 """Calvera makes an epoch of minibatches of 32 per training: 32 of them in the mean of the first 2000 rounds."""
 
 
