@@ -49,10 +49,27 @@ def _share_contexts(programs=100):
     mlir.make_ir_context = shared
 
 
+def _with_options():
+    """Let `fast_programs` change options of XLA after it has read its flags."""
+    make = compiler.get_compile_options
+
+    def options(*args, **kwargs):
+        made = make(*args, **kwargs)
+        if _fast.is_set() and (given := made.executable_build_options.debug_options).xla_backend_optimization_level < 1:
+            given.xla_backend_optimization_level = 1
+        return made
+
+    compiler.get_compile_options = options
+
+
+_fast = threading.Event()
+
 with suppress(ImportError, AttributeError):  # not JAX's public interface: without it tests take longer, no more
+    from jax._src import compiler
     from jax._src.interpreters import mlir
 
     _share_contexts()
+    _with_options()
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -96,6 +113,14 @@ def pytest_runtest_teardown():
 @pytest.fixture
 def key():
     return jax.random.key(7)
+
+
+@pytest.fixture
+def fast_programs():
+    """For tests that compute longer than they compile, unlike most: programs that run twice as fast."""
+    _fast.set()
+    yield
+    _fast.clear()
 
 
 @pytest.fixture

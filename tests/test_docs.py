@@ -29,6 +29,8 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "neuralucb"
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+COMPUTE_LONG = ("README.md", "production.md", "first_bandit.md")
+"""Pages whose examples compute for longer than they compile."""
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -88,7 +90,9 @@ def is_played_in_ci(page):
 @pytest.mark.parametrize(
     "page", in_ci(PAGES, *filter(is_played_in_ci, PAGES)), ids=lambda page: str(page.relative_to(ROOT))
 )
-def test_examples_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
+def test_examples_run_and_print_what_is_shown(page, tmp_path, monkeypatch, request):
+    if page.name in COMPUTE_LONG:
+        request.getfixturevalue("fast_programs")
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__example__"}
     found = blocks(page)
