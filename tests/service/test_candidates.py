@@ -193,6 +193,7 @@ def test_candidates_that_cannot_be_are_refused(opened):
         (Candidate("linucb"), "lin-ucb"),
         (Candidate("lin-ucb", {"width": 3}), "width"),
         (Candidate("lin-ucb", {"dim": 9}), "options must not set dim"),
+        (Candidate("oracle"), "cannot decide from features alone"),
         (Candidate("neural-ucb", {"width": 10**6}), "GB are free; take a smaller network"),
     ):
         with pytest.raises(InputError, match=words):
