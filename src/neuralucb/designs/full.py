@@ -50,7 +50,8 @@ def full(size: int, *, ridge: Number, dtype: Any = "float64") -> Design:
 
     def width(z: Full, gradient: Any) -> jax.Array:
         g = dense(gradient).astype(dtype)
-        return jnp.sqrt(g @ (z.inverse @ g))
+        # from the left: for many arms this is G Z⁻¹, which XLA computes more than twice as fast as Z⁻¹ Gᵀ
+        return jnp.sqrt((g @ z.inverse) @ g)
 
     def add(z: Full, gradient: Any) -> Full:
         g = dense(gradient).astype(dtype)
