@@ -207,6 +207,7 @@ UNUSED = {
     "neural-ucb": {"noise_bound", "failure", "norm", "constant_1", "constant_2", "constant_3"},  # for theoretical γ_t
     "neural-mix": {"novelty"},  # for arms that share a context
 }
+ONLY_IN_PASSES = {"early_end"}  # where rows are drawn, as here; lanes that end apart are in test_training_in_passes.py
 
 
 def test_each_number_alone_may_differ_between_lanes(name):
@@ -220,7 +221,7 @@ def test_each_number_alone_may_differ_between_lanes(name):
     assert_array_equal(scores[0], scores[-1])
     for index, key in enumerate(numbers, start=1):
         same = np.array_equal(arms[0], arms[index]) and np.array_equal(scores[0], scores[index])
-        assert same == (key in UNUSED.get(name, set())), key
+        assert same == (key in UNUSED.get(name, set()) | ONLY_IN_PASSES), key
 
 
 def reads_rounds(name):
