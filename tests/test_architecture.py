@@ -85,6 +85,11 @@ def test_files_are_one_idea_and_say_which(path):
     assert ast.get_docstring(ast.parse(text))
 
 
+def test_files_of_tests_stay_small():
+    lengths = {path.name: len(path.read_text().splitlines()) for path in Path(__file__).parent.rglob("*.py")}
+    assert {name: lines for name, lines in lengths.items() if lines > 500} == {}
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_no_module_touches_the_private_names_of_another(path):
     tree = ast.parse(path.read_text())
