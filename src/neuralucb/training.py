@@ -90,7 +90,7 @@ def gradient_descent(*, step_size: Number, steps: Steps, pull: Number) -> Train:
                 return jax.value_and_grad(_squared_error)(state.params, apply, contexts, rewards, weights)
 
             loss, gradient = total(history, of)  # of the sum in Algorithm 2, line 2
-            moved = _descend(state.params, gradient, initial, step_size, pull)  # Algorithm 2, line 4
+            moved = block_descent.descend(state.params, gradient, initial, step_size, pull)  # Algorithm 2, line 4
             return _moved(state, moved, (), loss / _at_least_one(history.seen, loss.dtype))
 
         count = history.rounds if steps == "t" else jnp.int32(steps)
@@ -265,7 +265,7 @@ def _walk(
         left = left_at(index)
         if optimizer is None:
             eta = jnp.asarray(step_size, dtype=loss.dtype) * left
-            moved = _descend(state.params, gradient, initial, eta, pull_now)
+            moved = block_descent.descend(state.params, gradient, initial, eta, pull_now)
             return _moved(state, _unless_ended(state, moved, state.params), (), loss)
         gradient = jax.tree.map(lambda g, w, w0: g + pull_now * (w - w0), gradient, state.params, initial)
         with jax.numpy_dtype_promotion("standard"):  # optax raises numbers to integer powers
@@ -296,7 +296,7 @@ def _walk(
 
         loss, gradient = jax.value_and_grad(_squared_error)(params, alone, slots, *target)
         pull_now = jnp.asarray(pull, dtype) / _at_least_one(seen, dtype)
-        moved = _unless_ended(state, _descend(params, gradient, origin, step_size, pull_now), params)
+        moved = _unless_ended(state, block_descent.descend(params, gradient, origin, step_size, pull_now), params)
         until = made + 1 if state.passes is None else jnp.where(state.passes.ended, made, made + 1)
         return _moved(state, late_pull.write(by_arm, state.params, moved, arm, until), (), loss)
 
@@ -403,14 +403,6 @@ def _nudged(key: jax.Array, params: Any) -> Any:
 def _squared_error(params: Any, apply: Apply, contexts: Any, rewards: jax.Array, weights: jax.Array) -> jax.Array:
     values = apply(params, contexts)
     return 0.5 * (weights.astype(values.dtype) * (values - rewards.astype(values.dtype)) ** 2).sum()
-
-
-def _descend(params: Any, gradient: Any, initial: Any, step_size: Number, pull: Number) -> Any:
-    def one(w: jax.Array, g: jax.Array, w0: jax.Array) -> jax.Array:
-        eta, strength = jnp.asarray(step_size, dtype=w.dtype), jnp.asarray(pull, dtype=w.dtype)
-        return w - eta * (g + strength * (w - w0))
-
-    return jax.tree.map(one, params, gradient, initial)
 
 
 def _at_least_one(count: jax.Array, dtype: Any) -> jax.Array:

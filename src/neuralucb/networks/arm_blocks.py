@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-__all__ = ["block_product", "every_block", "padded", "row_products", "tiled"]
+__all__ = ["block_product", "every_block", "has_kernels", "is_short", "padded", "row_products", "tiled"]
 
 LARGEST_TILE = 64
 
@@ -42,14 +42,26 @@ def row_products(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
     the arithmetic, in one large product.
     """
     arms, rows = layer.shape[0], x.shape[0]
-    is_short = arms * x.shape[1] <= layer.shape[1]
     if jax.default_backend() == "gpu":
-        on_cuda = padded if is_short else _kernels(layer.dtype)
+        on_cuda = padded if is_short(layer) else _kernels() if has_kernels(layer) else every_block
         return lax.platform_dependent(layer, arm, x, cpu=tiled, cuda=on_cuda, default=every_block)
     size = _tile_size(rows, arms)
-    if not is_short and 2 * size * _tile_count(rows, arms, size) > arms * rows:
+    if not is_short(layer) and 2 * size * _tile_count(rows, arms, size) > arms * rows:
         return every_block(layer, arm, x)
-    return lax.platform_dependent(layer, arm, x, cpu=padded if is_short else tiled, default=every_block)
+    return lax.platform_dependent(layer, arm, x, cpu=padded if is_short(layer) else tiled, default=every_block)
+
+
+def is_short(layer: jax.Array) -> bool:
+    """Whether (0, …, x, …, 0) is no longer than a hidden layer."""
+    arms, width, dim = layer.shape
+    return arms * dim <= width
+
+
+def has_kernels(layer: jax.Array) -> bool:
+    """Whether `arm_kernels` can multiply by this layer: they need Pallas for Triton, which JAX calls experimental."""
+    with suppress(ImportError):
+        return bool(_kernels() and layer.dtype == jnp.float32)
+    return False
 
 
 def every_block(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
@@ -71,13 +83,11 @@ def tiled(layer: jax.Array, arm: jax.Array, x: jax.Array) -> jax.Array:
     return _tiled(layer, arm, x)
 
 
-def _kernels(dtype: Any) -> Any:
-    """The kernels, or `every_block` where they do not serve: imported on request, since only a GPU runs them."""
-    with suppress(ImportError):  # they need Pallas for Triton, which JAX calls experimental
-        from neuralucb.networks.arm_kernels import by_kernels
+def _kernels() -> Any:
+    """Imported on request, since only a GPU runs them."""
+    from neuralucb.networks.arm_kernels import by_kernels
 
-        return by_kernels if dtype == jnp.float32 else every_block
-    return every_block
+    return by_kernels
 
 
 @jax.custom_vjp

@@ -6,32 +6,36 @@ are read twice, blocks are read twice and written once.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
+from neuralucb.networks.arm_blocks import has_kernels, is_short
 from neuralucb.networks.late_pull import ByArm
 from neuralucb.policy import Slot
+from neuralucb.runtime.precision import Number
 
-__all__ = ["Loss", "is_worthwhile", "loss_and_move", "prepare"]
+__all__ = ["Loss", "descend", "is_worthwhile", "loss_and_move", "prepare"]
 
 Loss: TypeAlias = Callable[[Any, Callable[[Any], jax.Array]], jax.Array]
 """θ, f of the batch as a function of θ -> the loss"""
 
 
+def descend(params: Any, gradient: Any, initial: Any, step_size: Number, pull: Number) -> Any:
+    """The plain step of any parameters: θ - η (gradient + pull (θ - θ_0))."""
+
+    def one(w: jax.Array, g: jax.Array, w0: jax.Array) -> jax.Array:
+        eta, strength = jnp.asarray(step_size, dtype=w.dtype), jnp.asarray(pull, dtype=w.dtype)
+        return w - eta * (g + strength * (w - w0))
+
+    return jax.tree.map(one, params, gradient, initial)
+
+
 def is_worthwhile(network: ByArm, params: Any) -> bool:
     """Whether steps of this network may take this way where they run on an NVIDIA GPU."""
-    if jax.default_backend() != "gpu":
-        return False
     layer = params[network.layer]
-    is_long = layer.shape[0] * layer.shape[2] > layer.shape[1]  # else rows padded with zeros are faster
-    with suppress(ImportError):  # the kernels need Pallas for Triton, which JAX calls experimental
-        import neuralucb.networks.arm_kernels  # noqa: F401
-
-        return is_long and all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params))
-    return False
+    return jax.default_backend() == "gpu" and not is_short(layer) and has_kernels(layer)
 
 
 def prepare(network: ByArm, contexts: Slot) -> Slot:
@@ -64,7 +68,7 @@ def loss_and_move(
         pull: λ/t.
         interpret: Whether to run the kernels in plain JAX, on any device: for tests.
     """
-    from neuralucb.networks.arm_kernels import descend, multiply, sort_by_arm
+    from neuralucb.networks.arm_kernels import descend as descend_blocks, multiply, sort_by_arm
 
     layer, origin = params[network.layer], initial[network.layer]
     batch = sort_by_arm(table.arm[rows], rows, layer.shape[0])
@@ -74,6 +78,6 @@ def loss_and_move(
         return loss(params, lambda params: jax.vmap(network.first.finish, (None, 0))(params, products))
 
     value, (gradient, change) = jax.value_and_grad(of, (0, 1))(params, products)
-    moved = list(jax.tree.map(lambda w, g, w0: w - step_size * (g + pull * (w - w0)), params, gradient, initial))
-    moved[network.layer] = descend(layer, batch, change, table.x, origin, step_size, pull, interpret=interpret)
+    moved = list(descend(params, gradient, initial, step_size, pull))
+    moved[network.layer] = descend_blocks(layer, batch, change, table.x, origin, step_size, pull, interpret=interpret)
     return value, tuple(moved)
